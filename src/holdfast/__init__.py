@@ -1,0 +1,45 @@
+"""Distributed locks on Redis and Valkey: one server, or a quorum of independent ones."""
+
+from .client import Client, connect
+from .core.outcomes import LossReason, Released
+from .errors import (
+    BadInput,
+    Busy,
+    ClientClosed,
+    DuplicateNode,
+    EmbeddedServerError,
+    HoldfastError,
+    LeaseError,
+    LeaseLost,
+    NodeReport,
+    NotHeld,
+    RoundFailed,
+    TimedOut,
+    Unreachable,
+)
+from .lease import Lease
+from .lock import Lock
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BadInput",
+    "Busy",
+    "Client",
+    "ClientClosed",
+    "DuplicateNode",
+    "EmbeddedServerError",
+    "HoldfastError",
+    "Lease",
+    "LeaseError",
+    "LeaseLost",
+    "Lock",
+    "LossReason",
+    "NodeReport",
+    "NotHeld",
+    "Released",
+    "RoundFailed",
+    "TimedOut",
+    "Unreachable",
+    "connect",
+]

@@ -1,0 +1,76 @@
+"""What a flow may ask of its driver. Every effect resumes the flow with the time now.
+
+- `Ask` every node, and resume when the tally is decided or `until` has passed, whichever is first.
+  Late replies still belong to the round; the driver lets none of them count.
+- `Tell` every node, without waiting for any answer: the only effect allowed while unwinding (L7).
+  What is told goes behind whatever the node has not answered yet on the same connection, so that
+  a release can never overtake its own request.
+- `Sleep` until a time.
+
+A driver that is interrupted (Ctrl-C, cancellation) throws the exception into the flow, performs
+the `Tell`s that follow, and lets the exception out.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from .tally import Tally
+
+
+class Verb(Enum):
+    """What is said to a node about a lock."""
+
+    REQUEST = "request"
+    RENEW = "renew"
+    RELEASE = "release"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One sentence to a node. Saying it twice with the same token is saying it once."""
+
+    verb: Verb
+    name: str
+    token: str
+    ttl_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Say `command` to every node and count the votes."""
+
+    command: Command
+    tally: Tally
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """Say `command` to every node and go on."""
+
+    command: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """Do nothing until then."""
+
+    until: float
+
+
+Effect = Ask | Tell | Sleep
+
+T = TypeVar("T")
+Flow = Generator[Effect, float, T]
+
+
+class Source(Protocol):
+    """Where a flow gets what it cannot compute. Given, so that the simulator can give its own."""
+
+    def token(self) -> str:
+        """Return a secret that nobody can guess and nobody ever had before."""
+
+    def chance(self) -> float:
+        """Return a random number in [0, 1)."""

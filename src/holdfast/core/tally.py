@@ -1,0 +1,89 @@
+"""Counting the votes of one round.
+
+A tally is decided as early as it can be: WON when a quorum has granted, LOST when a quorum can no
+longer be reached. Until then it is PENDING, also after the deadline: then nobody knows.
+"""
+
+from .votes import Answer, Verdict, Vote
+
+
+def quorum_of(nodes: int) -> int:
+    """Return how many of `nodes` must grant. Two quorums always share a node, for even N too."""
+    return nodes // 2 + 1
+
+
+class Tally:
+    """The votes of one round, by node."""
+
+    __slots__ = ("against", "failed", "granted", "nodes", "quorum", "verdict", "votes")
+
+    def __init__(self, nodes: int) -> None:
+        self.nodes = nodes
+        self.quorum = quorum_of(nodes)
+        self.votes: list[Vote | None] = [None] * nodes
+        self.granted = 0
+        self.against = 0
+        """Nodes that can no longer grant: refused, missing or failed."""
+        self.failed = 0
+        self.verdict = Verdict.PENDING
+
+    def add(self, node: int, vote: Vote) -> None:
+        """Count a node's vote. Its first one counts, whatever else arrives (L3)."""
+        if self.votes[node] is not None:
+            return
+        self.votes[node] = vote
+        if vote.answer is Answer.GRANTED:
+            self.granted += 1
+            if self.granted == self.quorum:
+                self.verdict = Verdict.WON
+        else:
+            self.against += 1
+            if vote.answer is Answer.FAILED:
+                self.failed += 1
+            if self.against > self.nodes - self.quorum and self.verdict is Verdict.PENDING:
+                self.verdict = Verdict.LOST
+
+    @property
+    def cut_off(self) -> bool:
+        """True if failure and silence alone stand in the way of a quorum: nobody can know.
+
+        Silence counts against a node only once the round is over without a verdict; in a round
+        that was decided early, those that had not answered yet were simply not waited for.
+        """
+        silent = self.votes.count(None) if self.verdict is Verdict.PENDING else 0
+        return self.failed + silent > self.nodes - self.quorum
+
+    @property
+    def denied(self) -> bool:
+        """True if so many nodes said "not yours" that no quorum can say "yours"."""
+        return self.against - self.failed > self.nodes - self.quorum
+
+    @property
+    def hopeless(self) -> bool:
+        """True if a quorum is kept away by conditions that asking again does not change."""
+        lasting = sum(
+            vote is not None and vote.failure is not None and vote.failure.condition.lasting
+            for vote in self.votes
+        )
+        return lasting > self.nodes - self.quorum
+
+    @property
+    def answers(self) -> frozenset[Answer]:
+        """The different things that were said."""
+        return frozenset(vote.answer for vote in self.votes if vote is not None)
+
+    def remaining(self) -> float | None:
+        """Return in how many seconds enough nodes may be free again, None if nobody can tell.
+
+        Those that granted or failed may be free at once; of those that refused, the soonest ones
+        that make up a quorum decide.
+        """
+        missing = self.quorum - (self.nodes - (self.against - self.failed))
+        if missing <= 0:
+            return 0.0
+        held = sorted(
+            vote.remaining_ms
+            for vote in self.votes
+            if vote is not None and vote.remaining_ms is not None
+        )
+        return held[missing - 1] / 1000 if len(held) >= missing else None

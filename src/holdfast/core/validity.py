@@ -1,0 +1,41 @@
+"""How long a lease may be believed: all the arithmetic of time, in one place.
+
+A node counts the ttl on its own clock from when it executes the request. The holder counts on its
+own clock from before it sent it (L1). Between the two lie only clock rates and rounding: with both
+clocks within `RATE_ERROR` of true time, a holder that stops believing at `valid_until` has stopped
+before any node lets somebody else in. The delay of messages needs no bound.
+
+Proof: the holder believes for `ttl·(1 − 2ρ) − 2 ms` on its clock, at most
+`ttl·(1 − 2ρ) / (1 − ρ)` of true time; a node keeps the key for at least `ttl / (1 + ρ)`, less a
+rounding of its clock. And `(1 − 2ρ)(1 + ρ) = 1 − ρ − 2ρ² < 1 − ρ`.
+"""
+
+RATE_ERROR = 0.01
+"""ρ, the largest rate error of any clock involved. NTP slews at most 0.0005; 1 % is generous."""
+
+ROUNDING = 0.002
+"""Servers count in whole milliseconds: one at either end of the ttl."""
+
+MIN_TTL = 0.02
+"""Below this a round on a loaded machine takes longer than the lease it asks for."""
+
+MAX_TTL = 86_400.0
+"""Whoever needs a lock for longer should renew it, or a crash blocks it for all that time."""
+
+PATIENCE_SHARE = 0.25
+"""At most this part of the ttl is spent on waiting for slow nodes."""
+
+
+def drift(ttl: float) -> float:
+    """Return what must be taken off the ttl for clock rates and rounding."""
+    return 2 * RATE_ERROR * ttl + ROUNDING
+
+
+def valid_until(sent: float, ttl: float) -> float:
+    """Return when a holder must stop believing, if `sent` is before its first byte was sent."""
+    return sent + ttl - drift(ttl)
+
+
+def patience(node_timeout: float, ttl: float) -> float:
+    """Return how long a round waits for nodes: short, and never a large part of the ttl."""
+    return min(node_timeout, ttl * PATIENCE_SHARE)

@@ -1,0 +1,103 @@
+"""What one node answered in one round.
+
+A node grants, refuses, or fails. A failure (unreachable, wrong password, out of memory, …) is
+*not* a refusal: it says nothing about who holds the lock. A node that has not answered has no
+vote at all.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Answer(Enum):
+    """The three things a node can say, one of them in two shades."""
+
+    GRANTED = "granted"
+    HELD = "held by somebody else"
+    MISSING = "no longer there"
+    FAILED = "failed"
+
+
+class Condition(Enum):
+    """Why a node could not vote, as users should read it.
+
+    A *lasting* condition does not go away by asking again, so nobody should wait for it to.
+    """
+
+    label: str
+    lasting: bool
+
+    def __new__(cls, label: str, lasting: bool) -> "Condition":
+        """Let `Condition.OOM.label` and `.lasting` be plain attributes."""
+        self = object.__new__(cls)
+        self._value_ = label
+        self.label = label
+        self.lasting = lasting
+        return self
+
+    UNREACHABLE = ("unreachable", False)
+    BROKEN = ("connection lost", False)
+    SWAMPED = ("too many unanswered requests", False)
+    TLS = ("TLS handshake failed", True)
+    AUTHENTICATION = ("authentication failed", True)
+    FORBIDDEN = ("permission denied", True)
+    WRONG_TYPE = ("the key holds another type of value", True)
+    DATABASE = ("no such database", True)
+    DUPLICATE = ("the same server as another node", True)
+    READ_ONLY = ("read-only replica", False)
+    OUT_OF_MEMORY = ("out of memory", False)
+    LOADING = ("loading its data set", False)
+    NOT_PERSISTING = ("cannot persist to disk", False)
+    SCRIPT_RUNNING = ("busy running another script", False)
+    OVERCROWDED = ("no more connections accepted", False)
+    CLUSTER = ("cluster answers for another slot", True)
+    PROTOCOL = ("unintelligible reply", False)
+    SERVER_ERROR = ("server error", False)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A condition and the server's or the system's own words for it."""
+
+    condition: Condition
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.condition.label}: {self.detail}" if self.detail else self.condition.label
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One node's answer in one round."""
+
+    answer: Answer
+    remaining_ms: int | None = None
+    """HELD: how long the holder's key still lives; None if it has no ttl."""
+    failure: Failure | None = None
+    """FAILED: why."""
+
+    def __str__(self) -> str:
+        if self.failure is not None:
+            return str(self.failure)
+        if self.answer is not Answer.HELD:
+            return str(self.answer.value)
+        if self.remaining_ms is None:
+            return f"{self.answer.value}, without a ttl"
+        return f"{self.answer.value}, {self.remaining_ms / 1000:.3f} s left"
+
+
+GRANTED = Vote(Answer.GRANTED)
+MISSING = Vote(Answer.MISSING)
+
+
+def failed(condition: Condition, detail: str = "") -> Vote:
+    """Return the vote of a node that could not vote."""
+    return Vote(Answer.FAILED, failure=Failure(condition, detail))
+
+
+class Verdict(Enum):
+    """What a tally says so far."""
+
+    PENDING = "pending"
+    WON = "won"
+    LOST = "lost"

@@ -1,0 +1,136 @@
+"""A line: one connection to every node, on one selector, used by one thread at a time."""
+
+import contextlib
+import selectors
+import socket
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from ...core.effects import Ask, Command
+from ...core.votes import Verdict
+from ...wire import commands
+from ...wire.endpoint import Endpoint
+from ...wire.round import Round
+from .. import clock
+from ..roster import Roster
+from .channel import Channel
+
+# `poll` keeps its list in the process. An epoll's list is shared with forked children, which could
+# then take connections off their parent's list.
+_Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
+
+
+class Line:
+    """All nodes, as one thread speaks to them."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], roster: Roster) -> None:
+        self.roster = roster
+        self.consistent = True
+        """False while connections are being changed: an exception then leaves them unusable."""
+        self.debts: deque[Command] = deque()
+        """What others want told behind unanswered requests here; appended by any thread."""
+        self._selector: selectors.BaseSelector = _Selector()
+        self._bell: tuple[socket.socket, socket.socket] | None = None
+        self.channels = [Channel(self, node, at) for node, at in enumerate(endpoints)]
+
+    def ask(self, effect: Ask, now: float) -> None:
+        """Say the command to all nodes; return when the tally is decided or the time is up."""
+        round_ = Round(effect.command, effect.tally)
+        try:
+            self._post(round_, now)
+            tally = effect.tally
+            while tally.verdict is Verdict.PENDING and (left := effect.until - clock.now()) > 0:
+                self._turn(left)
+        finally:
+            round_.open = False
+
+    def tell(self, command: Command, now: float) -> None:
+        """Say the command to all nodes, behind what they have not answered yet."""
+        self._post(Round(command), now)
+
+    def drain(self, until: float) -> None:
+        """Give connections until then to take what they were told."""
+        while any(channel.unsent for channel in self.channels):
+            if (left := until - clock.now()) <= 0:
+                break
+            self._turn(left)
+
+    def meet(self, until: float) -> None:
+        """Connect to all nodes; return when each is greeted or failed, or the time is up."""
+        self.consistent = False
+        for channel in self.channels:
+            channel.connect(clock.now())
+        self.consistent = True
+        while any(channel.connecting for channel in self.channels):
+            if (left := until - clock.now()) <= 0:
+                break
+            self._turn(left)
+
+    def unanswered(self, token: str) -> bool:
+        """True if some node owes an answer to a command with this token."""
+        return any(channel.unanswered(token) for channel in self.channels)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for channel in self.channels:
+            channel.close()
+        for end in self._bell or ():
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(end)
+            end.close()
+        self._bell = None
+        self.consistent = True
+
+    def _post(self, round_: Round, now: float) -> None:
+        packed = commands.pack(round_.command)
+        self.consistent = False
+        for channel in self.channels:
+            channel.post(round_, packed, now)
+        self.consistent = True
+
+    def _turn(self, timeout: float) -> None:
+        """Wait for the selector, and move on whatever it names."""
+        events = self._selector.select(timeout)
+        self.consistent = False
+        for key, _ in events:
+            if key.data is None:
+                self._answer_bell()
+            else:
+                key.data.on_event()
+        self.consistent = True
+
+    # -- what channels call -----------------------------------------------------------------------
+
+    def watch(self, sock: socket.socket, mask: int, channel: Channel) -> None:
+        """Look for `mask` on a connection."""
+        try:
+            self._selector.modify(sock, mask, channel)
+        except KeyError:
+            self._selector.register(sock, mask, channel)
+
+    def unwatch(self, sock: socket.socket) -> None:
+        """Look for nothing on a connection any more."""
+        with contextlib.suppress(KeyError, ValueError):
+            self._selector.unregister(sock)
+
+    def bell(self) -> Callable[[], None]:
+        """Return what another thread calls to end the selector's wait: a look-up is done."""
+        if self._bell is None:
+            self._bell = socket.socketpair()
+            for end in self._bell:
+                end.setblocking(False)
+            self._selector.register(self._bell[0], selectors.EVENT_READ, None)
+        return self._ring
+
+    def _ring(self) -> None:
+        bell = self._bell
+        if bell is not None:  # else the line was closed meanwhile
+            with contextlib.suppress(OSError):
+                bell[1].send(b"!")
+
+    def _answer_bell(self) -> None:
+        assert self._bell is not None  # noqa: S101  # for the type checker: it has just rung
+        with contextlib.suppress(BlockingIOError):
+            self._bell[0].recv(1024)
+        for channel in self.channels:
+            channel.on_lookup()

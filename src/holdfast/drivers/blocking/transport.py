@@ -1,0 +1,98 @@
+"""A non-blocking socket on its way to a server and after, with or without TLS.
+
+Every method returns at once. `wants_write` says what the selector should wait for besides input.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+import ssl
+
+from ...wire.endpoint import Endpoint
+from .resolver import Address
+
+CHUNK = 65536
+_CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN}
+
+
+class Transport:
+    """One connection's bytes."""
+
+    __slots__ = ("_connected", "_handshaking", "sock", "wants_write")
+
+    def __init__(self, endpoint: Endpoint, address: Address) -> None:
+        """Begin to connect. Raises OSError if that fails at once."""
+        family, place = address
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            if family != socket.AF_UNIX:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            code = sock.connect_ex(place)
+            if code and code not in _CONNECTING:
+                raise OSError(code, os.strerror(code))
+            self._connected = not code
+            if endpoint.tls is not None:
+                sock = endpoint.tls.wrap_socket(
+                    sock, do_handshake_on_connect=False, server_hostname=endpoint.host
+                )
+        except BaseException:
+            sock.close()
+            raise
+        self.sock = sock
+        self._handshaking = endpoint.tls is not None
+        self.wants_write = True
+        """True while there is something to write, or a connect or handshake to go on with."""
+
+    def advance(self) -> bool:
+        """Go on connecting; True once bytes can flow. Raises OSError if it has failed."""
+        if not self._connected:
+            code = self.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if code:
+                raise OSError(code, os.strerror(code))
+            try:
+                self.sock.getpeername()
+            except OSError as error:
+                if error.errno == errno.ENOTCONN:
+                    return False
+                raise
+            self._connected = True
+        if self._handshaking:
+            assert isinstance(self.sock, ssl.SSLSocket)  # noqa: S101  # for the type checker
+            try:
+                self.sock.do_handshake()
+            except ssl.SSLWantReadError:
+                self.wants_write = False
+                return False
+            except ssl.SSLWantWriteError:
+                self.wants_write = True
+                return False
+            self._handshaking = False
+        self.wants_write = False
+        return True
+
+    def send(self, data: bytes | bytearray) -> int:
+        """Write what the socket takes now; return how much that was."""
+        try:
+            return self.sock.send(data)
+        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
+            return 0
+
+    def receive(self) -> bytes | None:
+        """Return what has arrived; None if nothing has, b"" if the server hung up."""
+        try:
+            return self.sock.recv(CHUNK)
+        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            return None
+
+    @property
+    def buffered(self) -> bool:
+        """True if TLS has decrypted more than was taken: the selector cannot see that."""
+        return isinstance(self.sock, ssl.SSLSocket) and self.sock.pending() > 0
+
+    def close(self) -> None:
+        """Close the socket. Sends nothing: in a forked child the connection is the parent's."""
+        with contextlib.suppress(OSError):
+            self.sock.close()

@@ -1,0 +1,147 @@
+"""Nodes that live as long as a test or a demo, and can be killed, paused and restarted."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self, overload
+
+from . import process
+from .binary import server_binary
+
+
+class ThrowawayNode:
+    """One server process on a unix socket, without persistence unless `config` asks for it."""
+
+    def __init__(
+        self, directory: Path, *, binary: Path | None = None, config: Sequence[str] = ()
+    ) -> None:
+        self.directory = directory
+        self.socket = directory / "node.sock"
+        self.log = directory / "node.log"
+        self._binary = binary or server_binary()
+        self._config = list(config)
+        self._process: subprocess.Popen[bytes] | None = None
+        process.check_socket_path(self.socket)
+
+    @property
+    def url(self) -> str:
+        """Where clients find it; the same after a restart."""
+        return f"unix://{self.socket}"
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id, None if it is down."""
+        return self._process.pid if self._process is not None else None
+
+    def start(self, *, wait: bool = True) -> Self:
+        """Start the server; it comes up empty, unless `config` made it persistent."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.socket.unlink(missing_ok=True)
+        self._process = process.start(self._binary, self._command_line(), self.log)
+        if wait:
+            process.wait_until_up(self.socket, self._process, self.log)
+        return self
+
+    def _command_line(self) -> list[str]:
+        basics = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.directory)]
+        return [*basics, "--save", "", "--appendonly", "no", *self._config]
+
+    def kill(self) -> None:
+        """End it with SIGKILL: it has no chance to save or to say goodbye."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End it in good order."""
+        self._end(signal.SIGTERM)
+
+    def restart(self) -> None:
+        """Kill it and start it again."""
+        self.kill()
+        self.start()
+
+    def pause(self) -> None:
+        """Stop it with SIGSTOP: connections stay open and nothing is answered."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused one go on: it executes what has arrived meanwhile."""
+        self._signal(signal.SIGCONT)
+
+    def call(self, *words: str) -> str | None:
+        """Say one command to it, as an administrator would; simple replies as text."""
+        return process.call(self.socket, *words)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            os.kill(self._process.pid, number)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self._process.pid, number)
+            os.kill(self._process.pid, signal.SIGCONT)  # a paused one could not end
+        self._process.wait()
+        self._process = None
+
+
+class ThrowawayNodes(Sequence[ThrowawayNode]):
+    """Several independent nodes, as a context manager that leaves nothing behind."""
+
+    def __init__(
+        self, count: int, *, binary: Path | None = None, config: Sequence[str] = ()
+    ) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="holdfast-"))
+        self._nodes = [
+            ThrowawayNode(self._directory / str(number), binary=binary, config=config)
+            for number in range(1, count + 1)
+        ]
+
+    @property
+    def urls(self) -> list[str]:
+        """Where clients find them."""
+        return [node.url for node in self]
+
+    def __enter__(self) -> Self:
+        try:
+            for node in self:
+                node.start(wait=False)
+            for node in self:
+                process.wait_until_up(node.socket, node._process, node.log)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all nodes and remove their files."""
+        for node in self:
+            node.kill()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[ThrowawayNode]:
+        return iter(self._nodes)
+
+    @overload
+    def __getitem__(self, index: int) -> ThrowawayNode: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ThrowawayNode]: ...
+    def __getitem__(self, index: int | slice) -> ThrowawayNode | list[ThrowawayNode]:
+        return self._nodes[index]

@@ -1,0 +1,79 @@
+"""A lock: a name that people contend for, and the terms on which to hold it."""
+
+import threading
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from .core.terms import Terms
+from .errors import Busy
+from .lease import Lease
+from .options import check_wait
+
+if TYPE_CHECKING:
+    from .client import Client
+
+UNSET: Any = object()
+"""Tells "not given" from None, which means to wait for ever."""
+
+
+class Lock:
+    """Describes a lock; it holds nothing. Every acquisition gives a `Lease` of its own.
+
+    Not fair: waiters ask again after a random pause. Not reentrant: acquiring twice waits for
+    oneself. If the holder dies, the lock frees itself when the ttl ends. One `Lock` may be used by
+    any number of threads.
+    """
+
+    def __init__(self, client: "Client", terms: Terms, wait: float | None) -> None:
+        self._client = client
+        self._terms = terms
+        self._wait = wait
+        self._entered = threading.local()
+
+    @property
+    def name(self) -> str:
+        """The lock's name."""
+        return self._terms.name
+
+    def acquire(self, *, wait: float | None = UNSET) -> Lease:
+        """Acquire the lock, waiting as long as the lock was made to, or `wait` seconds.
+
+        Raises `Busy` (one try: somebody else has it), `TimedOut` (somebody else still had it) or
+        `Unreachable` (too few nodes answered to know). The timeout is never early, and late by one
+        round at the most. Whatever it raises, nothing stays acquired.
+        """
+        return self._client._acquire(self._terms, self._wait if wait is UNSET else check_wait(wait))
+
+    def try_acquire(self) -> Lease | None:
+        """Try once: return a lease, or None if somebody else has the lock.
+
+        Raises `Unreachable` if too few nodes answered to know.
+        """
+        try:
+            return self._client._acquire(self._terms, 0.0)
+        except Busy:
+            return None
+
+    def __enter__(self) -> Lease:
+        lease = self.acquire()
+        self._leases().append(lease)
+        return lease
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leases().pop().__exit__(kind, error, traceback)
+
+    def _leases(self) -> list[Lease]:
+        """The leases of this thread's enclosing `with` blocks, innermost last."""
+        try:
+            leases: list[Lease] = self._entered.leases
+        except AttributeError:
+            leases = self._entered.leases = []
+        return leases
+
+    def __repr__(self) -> str:
+        return f"<Lock {self.name!r}, ttl {self._terms.ttl:g} s, {self._terms.nodes} node(s)>"

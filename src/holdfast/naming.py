@@ -1,0 +1,34 @@
+"""A lock's name made from a function's arguments: `"report:{user_id}"`."""
+
+import inspect
+from collections.abc import Callable
+from string import Formatter
+from typing import Any
+
+from .errors import BadInput
+
+
+class NameTemplate:
+    """A template whose fields are parameters of one function; checked when it is made."""
+
+    def __init__(self, template: str, function: Callable[..., Any]) -> None:
+        self._template = template
+        self._signature = inspect.signature(function)
+        try:
+            fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+        except ValueError as error:
+            raise BadInput(f"the name template {template!r} is malformed: {error}") from None
+        known = self._signature.parameters
+        for field in fields:
+            parameter = field.partition(".")[0].partition("[")[0]
+            if parameter not in known:
+                raise BadInput(
+                    f"the name template {template!r} speaks of {parameter or '{}'!r},"
+                    f" but {function.__qualname__}() has only: {', '.join(known) or 'nothing'}"
+                )
+
+    def name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Fill in the arguments of one call."""
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return self._template.format(**bound.arguments)

@@ -1,0 +1,86 @@
+"""What is said first on a new connection: who we are, which database, and who are you?
+
+No lock command is sent before the greeting is over: a request must never run in the wrong
+database, and never on a server that already has a vote under another address.
+
+A greeting is a small generator: it yields a batch of commands to be written at once, is resumed
+with their replies in order, and returns the server's identity or a `Failure`.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import hiredis
+
+from ..core.votes import Condition, Failure
+from .commands import condition_of
+from .endpoint import Endpoint
+from .packing import Words, pack_words
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who answered. `run_id` is new at every start of a server; None if it may not be asked."""
+
+    run_id: str | None
+    version: str
+
+
+Greeting = Generator[list[Words], list[Any], "Identity | Failure"]
+
+
+def greet(endpoint: Endpoint) -> Greeting:
+    """Log in, name ourselves, select the database, ask who is there."""
+    login = endpoint.login()
+    hello: list[bytes | str | int] = ["HELLO", endpoint.protocol]
+    if login:
+        hello += ["AUTH", *(login if len(login) == 2 else ("default", *login))]
+    hello += ["SETNAME", endpoint.name()]
+    select: list[Words] = [("SELECT", endpoint.db)] if endpoint.db else []
+
+    greeted, *selected, info = yield [tuple(hello), *select, ("INFO", "server")]
+    if isinstance(greeted, hiredis.ReplyError) and _speaks_no_hello(str(greeted)):
+        old_login: list[Words] = [("AUTH", *login)] if login else []
+        *greetings, info = yield [
+            *old_login,
+            ("CLIENT", "SETNAME", endpoint.name()),
+            *select,
+            ("INFO", "server"),
+        ]
+        greetings = [reply for reply in greetings if not _may_be_refused(reply)]
+    else:
+        greetings = [greeted, *selected]
+    for reply in greetings:
+        if isinstance(reply, hiredis.ReplyError):
+            return Failure(condition_of(str(reply)), str(reply))
+    return _identity(info)
+
+
+def _speaks_no_hello(error: str) -> bool:
+    return error.startswith(("NOPROTO", "ERR unknown command", "ERR unsupported"))
+
+
+def _may_be_refused(reply: Any) -> bool:
+    """Naming the connection is a courtesy: a server without CLIENT SETNAME is good enough."""
+    return isinstance(reply, hiredis.ReplyError) and "unknown" in str(reply).lower()
+
+
+def _identity(info: Any) -> Identity | Failure:
+    if isinstance(info, hiredis.ReplyError):
+        condition = condition_of(str(info))
+        # INFO is in the "dangerous" ACL category: a user may lack it and hold locks all the same.
+        if condition is Condition.FORBIDDEN or "unknown command" in str(info):
+            return Identity(None, "")
+        return Failure(condition, str(info))
+    if not isinstance(info, bytes | str):
+        return Failure(Condition.PROTOCOL, repr(info)[:200])
+    text = info.decode(errors="replace") if isinstance(info, bytes) else info
+    facts = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    version = facts.get("valkey_version") or facts.get("redis_version", "")
+    return Identity(facts.get("run_id") or None, version)
+
+
+def pack_all(batch: Sequence[Words]) -> bytes:
+    """Write a batch of greeting commands."""
+    return b"".join(pack_words(words) for words in batch)

@@ -1,0 +1,11 @@
+"""Writing commands, by hiredis: the hot path of every round."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import hiredis
+
+Words = tuple[bytes | str | int, ...]
+
+pack_words = cast("Callable[[Words], bytes]", cast(Any, hiredis).pack_command)
+"""Write one command. hiredis takes a tuple of any length; its own annotation says one."""
