@@ -1,0 +1,195 @@
+"""The simulator's driver: runs one client's flows over simulated connections.
+
+It keeps the promises of `core.effects` in the way the real drivers do: what is told goes behind
+whatever is unanswered on the same connection; a round that is over counts no more votes; what was
+under way on a broken connection is said again within its round.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.effects import Ask, Effect, Flow, Sleep, Tell
+from ..core.votes import Condition, Verdict, failed
+from ..wire import commands
+from ..wire.link import Asker
+from ..wire.round import Round
+from .network import Connection, Path
+from .node import SimNode
+from .world import Clock, World
+
+_BACKOFF = 0.05
+_BROKEN = failed(Condition.BROKEN)
+
+
+class Interrupted(BaseException):
+    """What a simulated Ctrl-C throws into a flow."""
+
+
+class Channel:
+    """One client's way to one node: the connection of the moment."""
+
+    def __init__(self, driver: "SimDriver", node: SimNode, there: Path, back: Path) -> None:
+        self.there = there
+        self.back = back
+        self.connection: Connection | None = None
+        self._driver = driver
+        self._node = node
+        self._retry_at = 0.0
+
+    def __str__(self) -> str:
+        return f"{self._driver.name} ↔ {self._node}"
+
+    def post(self, round_: Round) -> None:
+        """Say something to the node, connecting if need be."""
+        if self.connection is None or self.connection.broken:
+            if self._driver.world.now < self._retry_at:
+                self.taint(round_)
+                round_.count(self._node.number, _BROKEN)
+                return
+            self.connection = Connection(self._driver.world, self, self._node)
+        self.connection.say(commands.pack(round_.command), round_)
+
+    def broke(self, connection: Connection, unanswered: Sequence[Asker]) -> None:
+        """Notice that a connection broke: repeat on a new one what is still wanted."""
+        if self.connection is connection:
+            self.connection = None
+            self._retry_at = self._driver.world.now + (0 if self._node.up else _BACKOFF)
+        for round_ in unanswered:
+            assert isinstance(round_, Round)
+            if round_.may_repeat(self._node.number):
+                self.post(round_)
+            else:
+                round_.count(self._node.number, _BROKEN)
+        self.heard()
+
+    def taint(self, asker: Asker) -> None:
+        """Note that nobody can say what the node has executed of this: no law binds it there."""
+        if isinstance(asker, Round):
+            self._driver.tainted.add((asker.command.token, self._node.number))
+
+    def heard(self) -> None:
+        """Let the driver see whether its round is decided."""
+        self._driver.look()
+
+    def when_awake(self, what: Callable[[], None]) -> None:
+        """Do something when the client's process runs."""
+        self._driver.when_awake(what)
+
+
+class SimDriver:
+    """Runs flows one at a time, for a client that may be paused, interrupted or killed."""
+
+    def __init__(self, world: World, name: str, clock: Clock) -> None:
+        self.world = world
+        self.name = name
+        self.alive = True
+        self.channels: list[Channel] = []
+        self.tainted: set[tuple[str, int]] = set()
+        """Tokens and nodes between which a connection broke."""
+        self._clock = clock
+        self._paused_until = 0.0
+        self._deferred: list[Callable[[], None]] = []
+        self._flow: Flow[Any] | None = None
+        self._done: Callable[[Any], None] = lambda _: None
+        self._round: Round | None = None
+        self._turn = 0
+
+    def now(self) -> float:
+        """Return the time on the client's own clock."""
+        return self._clock.at(self.world.now)
+
+    # -- what befalls the process -----------------------------------------------------------------
+
+    def pause(self, seconds: float) -> None:
+        """Stop the process: nothing is noticed until it goes on."""
+        if self.alive and self.world.now >= self._paused_until:
+            self._paused_until = self.world.now + seconds
+            self.world.at(self._paused_until, self._wake)
+
+    def _wake(self) -> None:
+        deferred, self._deferred = self._deferred, []
+        for what in deferred:
+            self.when_awake(what)
+
+    def kill(self) -> None:
+        """End the process; what it has sent goes on."""
+        self.alive = False
+
+    def when_awake(self, what: Callable[[], None]) -> None:
+        """Do something now, or when the process goes on, or never if it is dead."""
+        if not self.alive:
+            return
+        if self.world.now < self._paused_until:
+            self._deferred.append(what)
+        else:
+            what()
+
+    def at(self, shown: float, what: Callable[[], None]) -> None:
+        """Do something when the client's own clock shows that time."""
+        self.world.at(self._clock.true_time(shown), lambda: self.when_awake(what))
+
+    # -- running flows ----------------------------------------------------------------------------
+
+    def run(self, flow: Flow[Any], done: Callable[[Any], None]) -> None:
+        """Run a flow; `done` gets its outcome, or `Interrupted` itself."""
+        assert self._flow is None, "one flow at a time"
+        self._flow, self._done = flow, done
+        self._advance(lambda: next(flow))
+
+    def interrupt(self) -> None:
+        """Throw into the flow that is running, if there is one."""
+        flow = self._flow
+        if flow is not None:
+            self._close_round()
+            self._advance(lambda: flow.throw(Interrupted()))
+
+    def look(self) -> None:
+        """Go on if the round is decided."""
+        tally = self._round.tally if self._round is not None else None
+        if tally is not None and tally.verdict is not Verdict.PENDING:
+            self._over(self._turn)
+
+    def _advance(self, step: Callable[[], Effect]) -> None:
+        """Take steps of the flow until one has to wait."""
+        flow = self._flow
+        assert flow is not None
+        try:
+            effect = step()
+            while isinstance(effect, Tell):
+                self.tell(effect)
+                effect = flow.send(self.now())
+        except (StopIteration, Interrupted) as end:
+            self._flow = None
+            self._done(end.value if isinstance(end, StopIteration) else end)
+            return
+        self._turn += 1
+        turn = self._turn
+        if isinstance(effect, Sleep):
+            self.at(effect.until, lambda: self._over(turn))
+        else:
+            self._ask(effect, turn)
+
+    def _ask(self, effect: Ask, turn: int) -> None:
+        round_ = self._round = Round(effect.command, effect.tally)
+        for channel in self.channels:
+            channel.post(round_)
+        self.at(effect.until, lambda: self._over(turn))
+        self.look()
+
+    def tell(self, effect: Tell) -> None:
+        """Say it to every node, behind what is unanswered."""
+        for channel in self.channels:
+            channel.post(Round(effect.command))
+
+    def _over(self, turn: int) -> None:
+        """Resume the flow: its round is decided, its deadline has passed, or it has slept."""
+        flow = self._flow
+        if turn == self._turn and flow is not None:
+            self._close_round()
+            self._advance(lambda: flow.send(self.now()))
+
+    def _close_round(self) -> None:
+        self._turn += 1  # whatever else was to wake this step is too late now
+        if self._round is not None:
+            self._round.open = False
+            self._round = None

@@ -1,0 +1,81 @@
+"""Run one seed: draw a scenario, let it happen, heal it, and see that the laws were kept."""
+
+from dataclasses import dataclass
+
+from .driver import Channel
+from .faults import Nemesis, Scenario, draw
+from .laws import Broken, Laws
+from .network import Path
+from .node import SimNode
+from .protocol import SHIPPED, Protocol
+from .worker import Worker
+from .world import Clock, World
+
+NAME = "the lock"
+TROUBLED = 10
+"""For how many ttls things go wrong."""
+HEALED = 8
+"""After how many further ttls somebody must have acquired the lock: leases end, waiters ask."""
+RATE_ERROR = 0.01
+"""The clocks' largest rate error: the assumption that core.validity relies on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """How a seed went."""
+
+    seed: int
+    scenario: Scenario
+    broken: str | None
+    """Which law was broken and how; None if all were kept."""
+    acquired: int
+    trace: tuple[str, ...]
+
+
+def simulate(
+    seed: int, protocol: Protocol = SHIPPED, *, amnesia: bool = False, tracing: bool = False
+) -> Run:
+    """Run one seed to its end, or to the first broken law."""
+    world = World(seed, tracing=tracing)
+    scenario = draw(world.random, amnesia=amnesia)
+    nodes = [
+        SimNode(world, number, _clock(world, scenario), protocol.lua)
+        for number in range(scenario.nodes)
+    ]
+    laws = Laws(world, nodes, NAME)
+    drivers = [
+        protocol.driver(world, f"client {number + 1}", _clock(world, scenario))
+        for number in range(scenario.clients)
+    ]
+    terms = protocol.terms(NAME, int(scenario.ttl * 1000), scenario.nodes, scenario.node_timeout)
+    for driver in drivers:
+        driver.channels += [
+            Channel(driver, node, _path(world, scenario), _path(world, scenario)) for node in nodes
+        ]
+        world.after(
+            world.random.random() * scenario.ttl, Worker(driver, protocol, terms, laws).start
+        )
+    world.after_event.append(laws.check)
+    nemesis = Nemesis(world, scenario, nodes, drivers)
+    broken = None
+    try:
+        nemesis.start()
+        world.run(TROUBLED * scenario.ttl)
+        nemesis.heal()
+        since = laws.acquired
+        world.run((TROUBLED + HEALED) * scenario.ttl + 2)
+        laws.progressed(since)
+    except Broken as law:
+        broken = str(law)
+        if tracing:
+            world.note(f"BROKEN {broken}")
+    return Run(seed, scenario, broken, laws.acquired, tuple(world.trace))
+
+
+def _clock(world: World, scenario: Scenario) -> Clock:
+    rate = world.random.choice((-1.0, -1.0, 0.0, 1.0, 1.0)) if scenario.drift else 0.0
+    return Clock(offset=world.random.uniform(0, 1e6), rate=1 + RATE_ERROR * rate)
+
+
+def _path(world: World, scenario: Scenario) -> Path:
+    return Path(world, scenario.delay, scenario.tail)
