@@ -1,5 +1,6 @@
 """The blocking client: for threads."""
 
+import contextlib
 import functools
 import inspect
 import os
@@ -66,10 +67,13 @@ def connect(
             if place.address == other.address:
                 raise DuplicateNode(str(other), str(place))
     driver = BlockingDriver(places, connections=connections, node_timeout=node_timeout)
-    clash = driver.meet(node_timeout)
-    if clash is not None:
+    try:
+        clash = driver.meet(node_timeout)
+        if clash is not None:
+            raise DuplicateNode(*(str(places[node]) for node in clash))
+    except BaseException:
         driver.close()
-        raise DuplicateNode(*(str(places[node]) for node in clash))
+        raise
     return Client(driver, ttl=ttl, wait=wait, node_timeout=node_timeout)
 
 
@@ -133,7 +137,7 @@ class Client:
         held = self._held().get(options.check_name(name))
         if not held:
             raise NotHeld(name, "this thread has not acquired it")
-        self._lease(held[-1]).release()
+        held[-1].release()
 
     def locked(
         self, template: str, *, ttl: float = UNSET, wait: float | None = UNSET
@@ -143,6 +147,9 @@ class Client:
         The lock's name may speak of the function's arguments: `"report:{user_id}"`. Raises what
         `Lock.acquire` raises, before the function is called, and `LeaseLost` after it.
         """
+        self.lock("unnamed", ttl=ttl, wait=wait)  # what makes no sense should be heard of at once
+        if not isinstance(template, str):
+            raise BadInput(f"a lock's name is a string, not {type(template).__name__}")
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
             _refuse_what_returns_early(function)
@@ -176,20 +183,19 @@ class Client:
         return f"<Client of {', '.join(self.addresses)}>"
 
     def _acquire(self, terms: Terms, wait: float | None) -> Lease:
-        outcome = self._driver.run(acquire(terms, self._source, now=self._driver.now(), wait=wait))
+        outcome = self._driver.run(lambda now: acquire(terms, self._source, now=now, wait=wait))
         if not isinstance(outcome, Acquired):
             raise self._error(terms.name, outcome)
+        held = self._held()
         holding = Holding(terms, outcome.token, outcome.valid_until)
-        self._held().setdefault(terms.name, []).append(holding)
-        return self._lease(holding)
+        lease = Lease(self._driver, holding, functools.partial(_forget, held))
+        held.setdefault(terms.name, []).append(lease)
+        return lease
 
-    def _lease(self, holding: Holding) -> Lease:
-        return Lease(self._driver, holding, functools.partial(_forget, self._held()))
-
-    def _held(self) -> dict[str, list[Holding]]:
+    def _held(self) -> dict[str, list[Lease]]:
         """What this thread holds, by name; gone when the thread is."""
         try:
-            held: dict[str, list[Holding]] = self._own.held
+            held: dict[str, list[Lease]] = self._own.held
         except AttributeError:
             held = self._own.held = {}
         return held
@@ -209,13 +215,13 @@ class Client:
         self._own = threading.local()
 
 
-def _forget(held: dict[str, list[Holding]], holding: Holding) -> None:
+def _forget(held: dict[str, list[Lease]], lease: Lease) -> None:
     """Strike a lease from its thread's list; other threads may release it, so be careful."""
-    mine = held.get(holding.terms.name, [])
-    if holding in mine:
-        mine.remove(holding)
+    mine = held.get(lease.name, [])
+    with contextlib.suppress(ValueError):
+        mine.remove(lease)
     if not mine:
-        held.pop(holding.terms.name, None)
+        held.pop(lease.name, None)
 
 
 def _refuse_what_returns_early(function: Callable[..., Any]) -> None:

@@ -1,6 +1,7 @@
 """A lease: what you have after acquiring a lock."""
 
 import os
+import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
@@ -26,12 +27,13 @@ class Lease:
     """
 
     def __init__(
-        self, driver: BlockingDriver, holding: Holding, forget: Callable[[Holding], None]
+        self, driver: BlockingDriver, holding: Holding, forget: Callable[["Lease"], None]
     ) -> None:
         self._driver = driver
         self._holding = holding
         self._forget = forget
         self._pid = os.getpid()
+        self._ending = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -75,15 +77,17 @@ class Lease:
         it holds on until its old end, and renewing may be tried again.
         """
         self.ensure_held()
-        holding, now = self._holding, self._driver.now()
+        holding, begun = self._holding, self._driver.now()
         outcome = self._driver.run(
-            renew(holding.terms, holding.token, valid_until=holding.valid_until, now=now)
+            lambda now: renew(
+                holding.terms, holding.token, valid_until=holding.valid_until, now=now
+            )
         )
         match outcome:
             case Renewed(valid_until):
                 holding.renewed(valid_until)
             case Unsure(tally):
-                waited = self._driver.now() - now
+                waited = self._driver.now() - begun
                 raise Unreachable(self.name, reports_of(self._driver.endpoints, tally), waited)
             case Lost(reason):
                 self._lose(reason)
@@ -96,13 +100,17 @@ class Lease:
         before, and `NotHeld` if it was released already or belongs to another process.
         """
         self._ensure_ours()
-        holding, now = self._holding, self._driver.now()
-        if holding.reason is not None:
-            raise LeaseLost(self.name, holding.reason)
-        holding.release()  # first: whatever happens from here on, nobody relies on it
-        self._forget(holding)
+        holding = self._holding
+        with self._ending:  # of two threads that release at once, one does
+            self._ensure_ours()
+            if holding.reason is not None:
+                raise LeaseLost(self.name, holding.reason)
+            holding.release()  # first: whatever happens from here on, nobody relies on it
+        self._forget(self)
         outcome = self._driver.run(
-            release(holding.terms, holding.token, valid_until=holding.valid_until, now=now)
+            lambda now: release(
+                holding.terms, holding.token, valid_until=holding.valid_until, now=now
+            )
         )
         if isinstance(outcome, Lost):
             raise LeaseLost(self.name, outcome.reason)
@@ -140,7 +148,7 @@ class Lease:
 
     def _lose(self, reason: LossReason) -> None:
         self._holding.lose(reason)
-        self._forget(self._holding)
+        self._forget(self)
         raise LeaseLost(self.name, reason)
 
     def _is_ours(self) -> bool:

@@ -1,11 +1,19 @@
 """A lock's name made from a function's arguments: `"report:{user_id}"`."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from string import Formatter
 from typing import Any
 
 from .errors import BadInput
+
+
+def _fields(template: str) -> Iterator[str]:
+    """Yield the fields of a template, those inside format specifications too."""
+    for _, field, specification, _ in Formatter().parse(template):
+        if field is not None:
+            yield field
+            yield from _fields(specification or "")
 
 
 class NameTemplate:
@@ -15,7 +23,7 @@ class NameTemplate:
         self._template = template
         self._signature = inspect.signature(function)
         try:
-            fields = [field for _, field, _, _ in Formatter().parse(template) if field is not None]
+            fields = list(_fields(template))
         except ValueError as error:
             raise BadInput(f"the name template {template!r} is malformed: {error}") from None
         known = self._signature.parameters

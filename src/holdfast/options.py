@@ -10,6 +10,10 @@ MAX_NAME_BYTES = 1024
 """Long enough for a path or a URL; a longer name is most likely data by mistake."""
 
 
+MAX_NODE_TIMEOUT = validity.patience(math.inf, validity.MAX_TTL)
+"""Seconds. No round waits longer than this, whatever the ttl."""
+
+
 def check_name(name: object) -> str:
     """Return a lock's name if it can be one."""
     if not isinstance(name, str):
@@ -53,6 +57,8 @@ def check_node_timeout(node_timeout: object) -> float:
     seconds = _seconds("node_timeout", node_timeout)
     if seconds <= 0:
         raise BadInput(f"node_timeout={seconds:g} must be more than 0 s")
+    if seconds > MAX_NODE_TIMEOUT:
+        raise BadInput(f"node_timeout={seconds:g} is too long: at most {MAX_NODE_TIMEOUT:g} s")
     return seconds
 
 
@@ -66,7 +72,10 @@ def check_connections(connections: object) -> int:
 def _seconds(what: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise BadInput(f"{what} is a number of seconds, not {type(value).__name__}")
-    seconds = float(value)
+    try:
+        seconds = float(value)
+    except OverflowError:
+        seconds = math.inf
     if not math.isfinite(seconds):
         hint = "; hint: None waits for ever" if what == "wait" else ""
         raise BadInput(f"{what}={seconds} is not a finite number of seconds{hint}")

@@ -1,20 +1,19 @@
 """Which server answers for which node, so that no server ever votes twice.
 
 Two addresses of one server have the same `run_id`. Whichever is met first is the node; the other
-is turned away before any lock command is sent to it.
+is turned away before any lock command is sent to it. A roster is kept for the connections that one
+round speaks to, and knows of those that are open: another set of connections says nothing about
+them.
 """
-
-import threading
 
 from ..wire.greeting import Identity
 
 
 class Roster:
-    """The servers met so far, by node. Shared by all connections of a client."""
+    """The servers that one connection per node leads to, by node. Used by one thread at a time."""
 
     def __init__(self) -> None:
         self._run_ids: dict[int, str] = {}
-        self._lock = threading.Lock()
         self.clash: tuple[int, int] | None = None
         """The last two nodes that turned out to be one server."""
 
@@ -23,15 +22,13 @@ class Roster:
         run_id = identity.run_id
         if run_id is None:  # it may not be asked (ACL), so it cannot be compared
             return None
-        with self._lock:
-            for other, known in self._run_ids.items():
-                if known == run_id and other != node:
-                    self.clash = min(node, other), max(node, other)
-                    return other
-            self._run_ids[node] = run_id
+        for other, known in self._run_ids.items():
+            if known == run_id and other != node:
+                self.clash = min(node, other), max(node, other)
+                return other
+        self._run_ids[node] = run_id
         return None
 
     def forget(self, node: int) -> None:
         """Strike a node whose connection broke: another server may answer there now."""
-        with self._lock:
-            self._run_ids.pop(node, None)
+        self._run_ids.pop(node, None)

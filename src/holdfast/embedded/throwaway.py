@@ -97,6 +97,7 @@ class ThrowawayNodes(Sequence[ThrowawayNode]):
     def __init__(
         self, count: int, *, binary: Path | None = None, config: Sequence[str] = ()
     ) -> None:
+        binary = binary or server_binary()  # before there is anything to leave behind
         self._directory = Path(tempfile.mkdtemp(prefix="holdfast-"))
         self._nodes = [
             ThrowawayNode(self._directory / str(number), binary=binary, config=config)

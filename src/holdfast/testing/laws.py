@@ -32,18 +32,20 @@ class Laws:
         self._world = world
         self._nodes = nodes
         self._key = lock_key(name).encode()
-        self._leases: dict[str, tuple[SimDriver, Holding]] = {}
+        self._latest: dict[SimDriver, Holding] = {}
+        """Each client's last lease: it has one at a time."""
         self._ended: set[str] = set()
 
     def begin(self, driver: SimDriver, holding: Holding) -> None:
         """A client has acquired the lock."""
         self.acquired += 1
-        self._leases[holding.token] = driver, holding
+        self._latest[driver] = holding
 
     def check(self) -> None:
         """Check what can be seen at any moment."""
         holders = []
-        for token, (driver, holding) in self._leases.items():
+        for driver, holding in self._latest.items():
+            token = holding.token
             if not holding.is_held(driver.now()):
                 self._ended.add(token)
             elif token in self._ended:
@@ -52,10 +54,6 @@ class Laws:
                 holders.append(f"{driver.name} ({token[:6]})")
         if len(holders) > 1:
             raise Broken(f"mutual exclusion: {' and '.join(holders)} hold the lock")
-        if len(self._leases) > 16:
-            self._leases = {
-                token: lease for token, lease in self._leases.items() if token not in self._ended
-            }
 
     def released(self, driver: SimDriver, token: str, outcome: object) -> None:
         """A client was told that its release is done."""

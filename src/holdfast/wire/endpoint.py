@@ -110,12 +110,12 @@ def _from_url(url: str) -> Endpoint:
         parts = urlsplit(f"{scheme}://{rest}")
         kwargs = dict(parse_url(f"{scheme}://{rest}"))  # type: ignore[no-untyped-call]  # redis-py
     except ValueError as error:
-        raise BadInput(f"{shown} is malformed: {error}") from None
+        raise BadInput(f"{shown} is malformed{_why(rest, error)}") from None
     if scheme == "unix":
         if not kwargs.get("path"):
             raise BadInput(f"{shown} names no socket file")
     elif parts.path.strip("/") and not parts.path.strip("/").isdigit():
-        raise BadInput(f"{shown}: the database {parts.path.strip('/')!r} is not a number")
+        raise BadInput(f"{shown}: the database is not a number{_why(rest, parts.path)}")
     kind = kwargs.pop("connection_class", Connection)
     try:
         kind(**{key: value for key, value in kwargs.items() if key not in _POOL_OPTIONS})
@@ -137,13 +137,19 @@ def _from_kwargs(
         tls = _tls(made) if isinstance(made, SSLConnection) else None
     except (TypeError, ValueError, RedisError, OSError) as error:
         raise BadInput(f"{shown} is not understood: {error}") from None
-    db = int(made.db or 0)
+    host, path = getattr(made, "host", ""), getattr(made, "path", "")
+    if "\0" in f"{host}{path}":
+        raise BadInput(f"{shown} has a zero byte in its address")
+    try:
+        db, port = int(made.db or 0), int(getattr(made, "port", 0) or 0)
+    except (TypeError, ValueError):
+        raise BadInput(f"{shown}: the database and the port are numbers") from None
     if db < 0:
         raise BadInput(f"{shown}: the database {db} is negative")
     return Endpoint(
-        host=getattr(made, "host", ""),
-        port=int(getattr(made, "port", 0) or 0),
-        path=getattr(made, "path", ""),
+        host=host,
+        port=port,
+        path=path,
         db=db,
         protocol=2 if str(kwargs.get("protocol")) == "2" else 3,
         client_name=made.client_name or "",
@@ -192,6 +198,15 @@ def _tls(made: SSLConnection) -> ssl.SSLContext:
 
 def _masked(url: str) -> str:
     """Hide the credentials of a URL, however malformed it is."""
-    scheme, found, rest = url.partition("?")[0].rpartition("://")
+    scheme, found, rest = url.partition("://")
+    if not found:
+        scheme, rest = "", url
     _, at, place = rest.rpartition("@")
-    return f"{scheme}{found}{'***@' if at else ''}{place}"
+    return f"{scheme}{found}{'***@' if at else ''}{place.partition('?')[0]}"
+
+
+def _why(rest: str, words: object) -> str:
+    """Say what is wrong with a URL, unless the words may be a piece of its password."""
+    if "@" in rest:
+        return '; hint: in a password, write "/", "?", "#" and "@" as %2F, %3F, %23 and %40'
+    return f": {words}"

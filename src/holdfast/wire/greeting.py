@@ -48,7 +48,8 @@ def greet(endpoint: Endpoint) -> Greeting:
             *select,
             ("INFO", "server"),
         ]
-        greetings = [reply for reply in greetings if not _may_be_refused(reply)]
+        # Naming the connection is a courtesy: a server that does not let us is good enough.
+        del greetings[len(old_login)]
     else:
         greetings = [greeted, *selected]
     for reply in greetings:
@@ -59,11 +60,6 @@ def greet(endpoint: Endpoint) -> Greeting:
 
 def _speaks_no_hello(error: str) -> bool:
     return error.startswith(("NOPROTO", "ERR unknown command", "ERR unsupported"))
-
-
-def _may_be_refused(reply: Any) -> bool:
-    """Naming the connection is a courtesy: a server without CLIENT SETNAME is good enough."""
-    return isinstance(reply, hiredis.ReplyError) and "unknown" in str(reply).lower()
 
 
 def _identity(info: Any) -> Identity | Failure:

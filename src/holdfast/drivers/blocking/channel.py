@@ -18,11 +18,13 @@ Rules:
 
 import selectors
 import ssl
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
 import hiredis
 
+from ...core.effects import Verb
 from ...core.votes import Condition, Failure, Vote, failed
 from ...wire import commands
 from ...wire.endpoint import Endpoint
@@ -54,20 +56,24 @@ class Channel:
     """What a line knows of one node."""
 
     __slots__ = (
-        "_addresses", "_backoff", "_failure", "_line", "_link", "_lookup", "_posted", "_retry_at",
-        "_since", "_transport", "_watched", "endpoint", "node",
+        "_addresses", "_backoff", "_carrier", "_failure", "_line", "_link", "_lookup", "_posted",
+        "_refused", "_retry_at", "_since", "_transport", "_watched", "endpoint", "node",
     )  # fmt: skip
 
     def __init__(self, line: "Line", node: int, endpoint: Endpoint) -> None:
         self.node = node
         self.endpoint = endpoint
-        self._line = line
+        self._line: Line = weakref.proxy(line)  # no cycle: a line that is lost ends at once
         self._lookup: Lookup | None = None
         self._addresses: list[Address] = []
         self._transport: Transport | None = None
         self._watched = 0
         self._link: Link | None = None
         self._posted: deque[Round] = deque(maxlen=2 * MOST_UNANSWERED)
+        self._carrier: Round | None = None
+        """The last release that carried its script along."""
+        self._refused: deque[str] = deque(maxlen=MOST_UNANSWERED)
+        """Tokens whose requests were not sent, so that nothing needs to be released."""
         self._failure = Failure(Condition.UNREACHABLE)
         self._backoff = 0.0
         self._retry_at = 0.0
@@ -102,19 +108,19 @@ class Channel:
 
     def post(self, round_: Round, packed: bytes, now: float) -> None:
         """Say something to the node now, or when it is connected, or count it as failed."""
+        if self.ready and self._owes_too_much(now):
+            self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:g} s"))
         link, transport = self._link, self._transport
         if link is None or transport is None or link.greeted is None:
             self._stand_in_line(round_, now)
             return
         if not link.awaiting:
             self._since = now
-        elif now - self._since > SILENCE:
-            self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:.0f} s"))
-            self._stand_in_line(round_, now)
-            return
-        elif len(link.awaiting) >= MOST_UNANSWERED * (1 if round_.open else 2):
+        elif self._is_swamped(len(link.awaiting), round_):
             round_.count(self.node, failed(Condition.SWAMPED))
             return
+        if link.awaiting or not round_.open:
+            packed = self._worded(link, round_, packed)
         link.awaiting.append(round_)  # before the first byte: see Link
         if link.outbox:
             link.outbox += packed
@@ -128,11 +134,71 @@ class Channel:
             link.outbox += packed[sent:]
             self._watch()
 
+    def _owes_too_much(self, now: float) -> bool:
+        """True if the node has been silent for too long with answers outstanding."""
+        link = self._link
+        if link is None or not link.awaiting:
+            return False
+        if len(link.awaiting) >= MOST_UNANSWERED and now - self._since <= SILENCE:
+            self.on_event()  # answers may have come since somebody looked
+        return self._is_silent(now) and self.ready
+
+    def _is_silent(self, now: float) -> bool:
+        """True if nothing has come for too long. First looks: nobody may have, all that time."""
+        if now - self._since <= SILENCE:
+            return False
+        self.on_lookup()
+        self.on_event()
+        return now - self._since > SILENCE
+
+    def _is_swamped(self, unanswered: int, round_: Round) -> bool:
+        """True if the node owes so many answers that it should not get this, too."""
+        command = round_.command
+        if command.verb is not Verb.RELEASE:
+            if unanswered < MOST_UNANSWERED:
+                return False
+            if command.verb is Verb.REQUEST:
+                self._refused.append(command.token)
+            return True
+        if command.token in self._refused:
+            self._refused.remove(command.token)
+            return True
+        return unanswered >= 2 * MOST_UNANSWERED
+
+    def _worded(self, link: Link, round_: Round, packed: bytes) -> bytes:
+        """Return what to write. Where nobody may be there to hear a NOSCRIPT, releases carry their
+        script along; the first of those that are unanswered does, and the others go behind it.
+        """
+        if round_.command.verb is not Verb.RELEASE or self._carrier in link.awaiting:
+            return packed
+        self._carrier = round_
+        return commands.pack_whole(round_.command)
+
     def _stand_in_line(self, round_: Round, now: float) -> None:
-        self._posted.append(round_)
+        if self._was_never_asked(round_):
+            round_.count(self.node, _vote(self._failure))
+        else:
+            if len(self._posted) >= MOST_UNANSWERED:
+                self._keep_wanted()
+            self._posted.append(round_)
         self.connect(now)
         if not self.connecting:
             self._fail_posted()
+
+    def _was_never_asked(self, release: Round) -> bool:
+        """True if the request of this lease never left us; then it is struck out as well."""
+        command = release.command
+        if command.verb is Verb.RELEASE:
+            for other in self._posted:
+                if other.command.token == command.token and other.command.verb is Verb.REQUEST:
+                    self._posted.remove(other)
+                    return not other.may_have_reached(self.node)
+        return False
+
+    def _keep_wanted(self) -> None:
+        wanted = [round_ for round_ in self._posted if round_.wanted]
+        self._posted.clear()
+        self._posted.extend(wanted)
 
     # -- connecting -------------------------------------------------------------------------------
 
@@ -141,8 +207,8 @@ class Channel:
         if self.ready:
             return
         if self.connecting:
-            if now - self._since > SILENCE:
-                self._fail(Failure(Condition.UNREACHABLE, f"no connection after {SILENCE:.0f} s"))
+            if self._is_silent(now) and self.connecting:
+                self._fail(Failure(Condition.UNREACHABLE, f"no connection after {SILENCE:g} s"))
             return
         if now < self._retry_at:
             return
@@ -160,6 +226,7 @@ class Channel:
         if done is None or done.addresses is None:
             return
         self._lookup = None
+        self._since = clock.now()
         self._addresses = done.addresses
         self._try_next_address(
             Failure(Condition.UNREACHABLE, f"name look-up failed: {done.error or 'no address'}")
@@ -189,10 +256,18 @@ class Channel:
             if self._link is not None:
                 self._read(transport, self._link)
             elif transport.advance():
-                self._link = Link(self.node, self.endpoint)
+                self._greet()
             self._flush()
         except (OSError, hiredis.ProtocolError) as error:
             self._broke(error)
+
+    def _greet(self) -> None:
+        self._since = clock.now()
+        try:
+            self._link = Link(self.node, self.endpoint)
+        except Exception as error:  # noqa: BLE001  # a credential provider may raise anything
+            detail = f"no credentials: {type(error).__name__}: {error}"
+            self._fail(Failure(Condition.UNREACHABLE, detail))
 
     def _read(self, transport: Transport, link: Link) -> None:
         while (data := transport.receive()) is not None:
@@ -204,8 +279,7 @@ class Channel:
                 self._meet(link)
             if self._link is not link:  # turned away
                 return
-            if link.awaiting:
-                self._since = clock.now()
+            self._since = clock.now()
             if not transport.buffered:
                 return
 
@@ -219,11 +293,11 @@ class Channel:
             self._fail(Failure(Condition.DUPLICATE, str(self._line.channels[other].endpoint)))
             return
         self._backoff = 0.0
-        self._since = clock.now()
         while self._posted:
             round_ = self._posted.popleft()
             if round_.wanted:
-                link.say(commands.pack(round_.command), round_)
+                packed = commands.pack(round_.command)
+                link.say(packed if round_.open else self._worded(link, round_, packed), round_)
 
     def _flush(self) -> None:
         transport, link = self._transport, self._link
@@ -285,9 +359,7 @@ class Channel:
         """Answer for what stands in line, and keep the releases for a better day (rule 2)."""
         for round_ in list(self._posted):
             round_.count(self.node, _vote(self._failure))
-        kept = [round_ for round_ in self._posted if round_.wanted]
-        self._posted.clear()
-        self._posted.extend(kept)
+        self._keep_wanted()
 
     def _hang_up(self) -> None:
         transport, link = self._transport, self._link
@@ -298,6 +370,11 @@ class Channel:
         if transport is not None:
             self._line.unwatch(transport.sock)
             transport.close()
+
+    def drop(self) -> None:
+        """Close the socket and no more: the line itself is gone."""
+        if self._transport is not None:
+            self._transport.close()
 
     def close(self) -> None:
         """Give the connection up, and whatever stood in line."""
@@ -314,6 +391,8 @@ def _vote(failure: Failure) -> Vote:
 def _failure_of(error: Exception) -> Failure:
     """Name the condition behind a local error."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # it hung up: it may be back
+        return Failure(Condition.BROKEN, text)
     if isinstance(error, ssl.SSLError | ValueError):
         return Failure(Condition.TLS, text)
     if isinstance(error, hiredis.ProtocolError):

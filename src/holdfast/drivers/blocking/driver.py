@@ -1,14 +1,13 @@
 """Run flows on the calling thread."""
 
+import inspect
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ...core.effects import Ask, Flow, Sleep, Tell, Verb
-from ...errors import ClientClosed
+from ...core.effects import Ask, Effect, Flow, Sleep, Tell, Verb
 from ...wire.endpoint import Endpoint
 from .. import clock
-from ..roster import Roster
 from .line import Line
 from .pool import Pool
 
@@ -26,15 +25,16 @@ class BlockingDriver:
         self.endpoints = tuple(endpoints)
         self._connections = connections
         self._node_timeout = node_timeout
-        self.reset()
+        self._pool = Pool(self._new_line, connections)
 
     def reset(self) -> None:
         """Start with fresh lines; a forked child does, and leaves its parent's sockets alone."""
-        self.roster = Roster()
+        closed = self._pool.closed
         self._pool = Pool(self._new_line, self._connections)
+        self._pool.closed = closed
 
     def _new_line(self) -> Line:
-        return Line(self.endpoints, self.roster)
+        return Line(self.endpoints)
 
     def meet(self, timeout: float) -> tuple[int, int] | None:
         """Connect to all nodes, for `timeout` seconds at most.
@@ -46,62 +46,71 @@ class BlockingDriver:
             line.meet(clock.now() + timeout)
         finally:
             self._pool.give_back(line)
-        return self.roster.clash
+        return line.roster.clash
 
-    def run(self, flow: Flow[T]) -> T:
-        """Run a flow to its end.
+    def run(self, start: Callable[[float], Flow[T]]) -> T:
+        """Run the flow that `start` makes, given the time, to its end.
 
-        An exception that interrupts it (Ctrl-C, a signal handler's) is thrown into it; what it then
-        tells is given a node's patience to leave.
+        The flow's time begins when there is a line for it: waiting for one must not use up its
+        round. An exception that interrupts it (Ctrl-C, a signal handler's) is thrown into it; what
+        it then tells is given a node's patience to leave.
         """
         pool = self._pool
-        if pool.closed:
-            flow.close()
-            raise ClientClosed("the client is closed")
         line: Line | None = None
         unwinding = False
+        owed: BaseException | None = None
         try:
-            effect = next(flow)
-            now = clock.now()
-            while True:
+            line = pool.take()
+            flow = start(clock.now())
+            effect: Effect = next(flow)
+            while True:  # until the flow ends: its waits are bounded by its effects
                 try:
                     if isinstance(effect, Sleep):
-                        if line is not None:
-                            pool.give_back(line)
-                            line = None
-                        time.sleep(max(effect.until - now, 0.0))
+                        # Before it is returned, so that no interruption can return it twice.
+                        returned, line = line, None
+                        if returned is not None:
+                            pool.give_back(returned)
+                        time.sleep(max(effect.until - clock.now(), 0.0))
+                        line = pool.take()
                     else:
                         line = line or pool.take()
-                        _perform(effect, line, pool, now)
+                        _perform(effect, line, pool)
                         if unwinding:
-                            line.drain(now + self._node_timeout)
-                except BaseException as interruption:  # noqa: BLE001  # thrown into the flow
+                            line.drain(clock.now() + self._node_timeout)
+                    if owed is not None:
+                        late, owed = owed, None
+                        raise late
+                    effect = flow.send(clock.now())
+                except StopIteration as end:
+                    return end.value  # type: ignore[no-any-return]  # a flow returns its T
+                except BaseException as interruption:
+                    if inspect.getgeneratorstate(flow) == inspect.GEN_CLOSED:  # the flow's own
+                        raise
+                    if isinstance(effect, Tell) and not unwinding:
+                        owed = interruption  # after telling again: twice is once
+                    else:
+                        effect = flow.throw(interruption)
                     unwinding = True
-                    effect = flow.throw(interruption)
-                    now = clock.now()
-                    continue
-                now = clock.now()
-                effect = flow.send(now)
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]  # a flow returns its T
         finally:
-            if line is not None:
-                pool.give_back(line)
+            returned, line = line, None
+            if returned is not None:
+                pool.give_back(returned)
 
     def close(self) -> None:
         """Close all connections. Leases that are held lapse by themselves."""
         self._pool.close()
 
 
-def _perform(effect: Ask | Tell, line: Line, pool: Pool, now: float) -> None:
+def _perform(effect: Ask | Tell, line: Line, pool: Pool) -> None:
     if not line.consistent:
         line.close()
-    command = effect.command
+    command, now = effect.command, clock.now()
     if command.verb is Verb.RELEASE:
-        pool.follow(command, line)
-    if isinstance(effect, Tell):
-        line.tell(command, now)
+        try:
+            line.say(effect, now)
+        finally:
+            pool.follow(command, line)
         return
-    line.ask(effect, now)
-    if command.verb is not Verb.RELEASE and line.unanswered(command.token):
+    line.say(effect, now)
+    if line.unanswered(command.token):
         pool.note(command.token, line)

@@ -6,7 +6,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from ...core.effects import Ask, Command
+from ...core.effects import Ask, Command, Tell
 from ...core.votes import Verdict
 from ...wire import commands
 from ...wire.endpoint import Endpoint
@@ -23,24 +23,40 @@ _Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 class Line:
     """All nodes, as one thread speaks to them."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], roster: Roster) -> None:
-        self.roster = roster
+    channels: Sequence[Channel] = ()
+    _bell: tuple[socket.socket, socket.socket] | None = None
+
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self.roster = Roster()
         self.consistent = True
         """False while connections are being changed: an exception then leaves them unusable."""
         self.debts: deque[Command] = deque()
         """What others want told behind unanswered requests here; appended by any thread."""
         self._selector: selectors.BaseSelector = _Selector()
-        self._bell: tuple[socket.socket, socket.socket] | None = None
         self.channels = [Channel(self, node, at) for node, at in enumerate(endpoints)]
 
+    def say(self, effect: Ask | Tell, now: float) -> None:
+        """Ask or tell."""
+        if isinstance(effect, Ask):
+            self.ask(effect, now)
+        else:
+            self.tell(effect.command, now)
+
     def ask(self, effect: Ask, now: float) -> None:
-        """Say the command to all nodes; return when the tally is decided or the time is up."""
+        """Say the command to all nodes; return when the tally is decided or the time is up.
+
+        What has arrived by then counts, however late we come to look: a process that did not run
+        for a while has not heard its nodes, and they have answered all the same.
+        """
         round_ = Round(effect.command, effect.tally)
         try:
             self._post(round_, now)
-            tally = effect.tally
-            while tally.verdict is Verdict.PENDING and (left := effect.until - clock.now()) > 0:
-                self._turn(left)
+            tally, left = effect.tally, effect.until - clock.now()
+            while tally.verdict is Verdict.PENDING:  # until the time is up
+                self._turn(max(left, 0.0))
+                if left <= 0:
+                    break
+                left = effect.until - clock.now()
         finally:
             round_.open = False
 
@@ -80,6 +96,12 @@ class Line:
             end.close()
         self._bell = None
         self.consistent = True
+
+    def __del__(self) -> None:
+        for channel in self.channels:  # nobody has it any more
+            channel.drop()
+        for end in self._bell or ():
+            end.close()
 
     def _post(self, round_: Round, now: float) -> None:
         packed = commands.pack(round_.command)

@@ -26,7 +26,7 @@ def lookup(host: str, port: int, bell: Callable[[], Callable[[], None]]) -> Look
     result = Lookup()
     try:
         result.addresses = _ask(host, port, socket.AI_NUMERICHOST)
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):
         threading.Thread(
             target=_run, args=(result, host, port, bell()), name="holdfast-lookup", daemon=True
         ).start()
@@ -36,7 +36,7 @@ def lookup(host: str, port: int, bell: Callable[[], Callable[[], None]]) -> Look
 def _run(result: Lookup, host: str, port: int, ring: Callable[[], None]) -> None:
     try:
         found = _ask(host, port, 0)
-    except (OSError, UnicodeError) as error:  # UnicodeError: a name that DNS cannot have
+    except (OSError, ValueError) as error:  # ValueError: a name that DNS cannot have
         result.error = error if isinstance(error, OSError) else OSError(str(error))
         found = []
     result.addresses = found

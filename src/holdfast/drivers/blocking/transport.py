@@ -13,7 +13,6 @@ from ...wire.endpoint import Endpoint
 from .resolver import Address
 
 CHUNK = 65536
-_CONNECTING = {errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EAGAIN}
 
 
 class Transport:
@@ -31,7 +30,8 @@ class Transport:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             code = sock.connect_ex(place)
-            if code and code not in _CONNECTING:
+            # EAGAIN is a failure: a unix socket's queue is full, and nothing is under way.
+            if code and code != errno.EINPROGRESS:
                 raise OSError(code, os.strerror(code))
             self._connected = not code
             if endpoint.tls is not None:

@@ -1,0 +1,129 @@
+"""What happens, as facts: reports of the workers, and deeds of the stage.
+
+`at` is a time on our own clock, which all processes of a machine share. Reports travel as lines of
+JSON through one pipe. A worker says `Left` before it releases, so whoever comes next reports after
+it: the order in the pipe is the order of things.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+
+LONGEST_LINE = 512
+"""Bytes. Lines up to PIPE_BUF (POSIX: at least 512) are written whole, or not at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A worker has connected to the nodes."""
+
+    worker: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A worker began to wait for the lock."""
+
+    worker: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """A worker got the lock at `at` and has read the counter."""
+
+    worker: int
+    at: float
+    until: float
+    """How long it may rely on its lease."""
+    read: int
+    dawdles: bool
+    """It is in the trap, and will be slow."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotAlone:
+    """A worker that has the lock found somebody else inside."""
+
+    worker: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A worker is about to release. `wrote` is None if it found its lease lost before writing."""
+
+    worker: int
+    at: float
+    wrote: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A worker has released, and its lease had lasted: the increment counts."""
+
+    worker: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A worker was told that its lease had ended before it released: the increment is in doubt."""
+
+    worker: int
+    at: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A worker could not ask for the lock, and goes on trying."""
+
+    worker: int
+    at: float
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKilled:
+    """The stage killed a node."""
+
+    node: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerKilled:
+    """The stage killed a worker. `at` is just before: until then it was alive for certain."""
+
+    worker: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerGone:
+    """A worker that nobody had killed has ended; 0 is in good order."""
+
+    worker: int
+    at: float
+    code: int
+    last_words: str
+
+
+Report = Ready | Waiting | Inside | NotAlone | Left | Done | Lost | Trouble
+Event = Report | NodeKilled | WorkerKilled | WorkerGone
+
+_REPORTS: dict[str, type[Report]] = {
+    kind.__name__: kind for kind in (Ready, Waiting, Inside, NotAlone, Left, Done, Lost, Trouble)
+}
+
+
+def to_line(report: Report) -> bytes:
+    """Return a report as one line."""
+    return json.dumps({"kind": type(report).__name__} | asdict(report)).encode() + b"\n"
+
+
+def from_line(line: bytes) -> Report:
+    """Return the report that a line stands for."""
+    fields = json.loads(line)
+    return _REPORTS[fields.pop("kind")](**fields)

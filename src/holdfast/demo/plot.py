@@ -1,0 +1,42 @@
+"""The plot: how many take part, how long it lasts, and what happens when."""
+
+from dataclasses import dataclass
+
+LOCK = "demo:counter"
+"""The name that all workers contend for."""
+
+TTL = 1.5
+"""Seconds. Short, so that the audience need not wait long for the killed holder's lease to end."""
+
+DAWDLE = 0.3
+"""Seconds that the trapped worker stays between reading and writing, instead of milliseconds."""
+
+KILL_EARLIEST, KILL_LATEST = 0.1, 0.5
+"""Seconds after the trapped worker has read. It writes after `DAWDLE`, so it is killed before its
+write as often as after it, and which one it was is for the verdict to find out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """What the user asked to see."""
+
+    workers: int
+    nodes: int
+    seconds: float
+    locked: bool = True
+    """False lets everybody in at once, which shows that the verdict can fail."""
+
+    @property
+    def quorum(self) -> int:
+        """How many nodes must grant."""
+        return self.nodes // 2 + 1
+
+    @property
+    def node_dies_after(self) -> float:
+        """Seconds from the start until a node is killed."""
+        return 0.25 * self.seconds
+
+    @property
+    def holder_dies_after(self) -> float:
+        """Seconds from the start until a holder is trapped; the rest is for its successors."""
+        return 0.5 * self.seconds

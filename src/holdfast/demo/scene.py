@@ -1,0 +1,248 @@
+"""The scene: who holds, who waits, what is down, and what just happened.
+
+Pure state, fed with events; the views draw it. The verdict does not rely on it.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from . import events
+from .events import Event
+from .plot import LOCK, TTL, Plot
+from .timeline import Timeline
+from .words import count
+
+
+class State(Enum):
+    """What a worker is doing."""
+
+    STARTING = "starting"
+    WAITING = "waiting"
+    HOLDING = "holding"
+    RESTING = "resting"
+    DEAD = "killed"
+    HOME = "gone home"
+
+
+class Tone(Enum):
+    """What kind of news it is."""
+
+    PLAIN = "plain"
+    BLOW = "blow"
+    RECOVERY = "recovery"
+    BREACH = "breach"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something worth a line: when, in seconds since the start, and what."""
+
+    after: float
+    text: str
+    tone: Tone
+
+
+@dataclass(slots=True)
+class Actor:
+    """One worker, as seen from outside."""
+
+    number: int
+    timeline: Timeline
+    state: State = State.STARTING
+    since: float = 0.0
+    done: int = 0
+    stay: events.Inside | None = None
+    """Its present stay inside; for a worker that died in there, its last."""
+    died: float | None = None
+
+    def turn(self, state: State, at: float) -> None:
+        """Note what it does from now on."""
+        self.state, self.since = state, at
+
+
+@dataclass(slots=True)
+class Scene:
+    """Everything that can be seen now. Times are on our own clock."""
+
+    plot: Plot
+    started: float
+    actors: dict[int, Actor] = field(init=False)
+    nodes_down: dict[int, float] = field(default_factory=dict)
+    """When each killed node was killed."""
+    counter: int = 0
+    happenings: list[Happening] = field(default_factory=list)
+    ended: bool = False
+    _blow: events.NodeKilled | events.WorkerKilled | None = None
+    """What nobody has recovered from yet."""
+    _intruded: bool = False
+
+    def __post_init__(self) -> None:
+        self.actors = {
+            number: Actor(number, Timeline(self.plot.seconds))
+            for number in range(1, self.plot.workers + 1)
+        }
+
+    @property
+    def holders(self) -> list[Actor]:
+        """Workers that are inside and alive. More than one is a breach."""
+        return [actor for actor in self.actors.values() if actor.state is State.HOLDING]
+
+    @property
+    def trapped(self) -> int | None:
+        """The worker that dawdles inside, if there is one."""
+        for actor in self.holders:
+            if actor.stay is not None and actor.stay.dawdles:
+                return actor.number
+        return None
+
+    @property
+    def recovered(self) -> bool:
+        """True if somebody acquired the lock after the last blow."""
+        return self._blow is None
+
+    @property
+    def unready(self) -> int:
+        """How many workers have yet to start."""
+        return sum(actor.state is State.STARTING for actor in self.actors.values())
+
+    def orphan(self, now: float) -> Actor | None:
+        """Return the dead worker whose lease has not ended yet, if there is one."""
+        for actor in self.actors.values():
+            if actor.state is State.DEAD and actor.stay and now < actor.stay.until:
+                return actor
+        return None
+
+    def nodes_up(self, at: float) -> None:
+        """Note that the nodes have started."""
+        plot = self.plot
+        self._tell(at, f"{plot.nodes} nodes are up; a lock needs a quorum of {plot.quorum} of them")
+
+    def begin(self, at: float) -> None:
+        """Start the clock: all workers are there."""
+        self.started = at
+        contend = f"contend for lock {LOCK!r} with a ttl of {TTL:g} s"
+        if not self.plot.locked:
+            contend = "do without a lock, to see what happens then"
+        self._tell(at, f"{count(self.plot.workers, 'worker')} {contend}")
+
+    def send_home(self, at: float) -> None:
+        """Note that the workers were told to finish."""
+        self._tell(at, "that is enough: the workers finish and go home")
+        self.ended = True
+
+    def note(self, event: Event) -> None:
+        """Take in what happened."""
+        match event:
+            case events.Inside() | events.Left() | events.Waiting() | events.Ready():
+                self._note_move(event)
+            case events.Done() | events.Lost() | events.NotAlone() | events.Trouble():
+                self._note_news(event)
+            case _:
+                self._note_blow(event)
+
+    def _note_move(
+        self, event: events.Inside | events.Left | events.Waiting | events.Ready
+    ) -> None:
+        actor = self.actors[event.worker]
+        if actor.state is State.DEAD:
+            return  # said before it died, heard after
+        match event:
+            case events.Inside():
+                actor.turn(State.HOLDING, event.at)
+                actor.stay = event
+                self._recover(event)
+            case events.Left():
+                actor.turn(State.RESTING, event.at)
+                self._leave(actor, event)
+            case events.Waiting():
+                actor.turn(State.WAITING, event.at)
+            case events.Ready():
+                actor.turn(State.RESTING, event.at)
+
+    def _note_news(
+        self, event: events.Done | events.Lost | events.NotAlone | events.Trouble
+    ) -> None:
+        who = f"worker {event.worker}"
+        match event:
+            case events.Done():
+                self.actors[event.worker].done += 1
+            case events.Lost():
+                self._tell(event.at, f"{who} lost its lease: {event.reason}", Tone.BLOW)
+            case events.NotAlone():
+                self._note_intrusion(event)
+            case events.Trouble():
+                self._tell(event.at, f"{who}: {event.what}", Tone.BLOW)
+
+    def _note_intrusion(self, event: events.NotAlone) -> None:
+        """Tell of the first one. Where there is one there are many; the verdict has them all."""
+        if not self._intruded:
+            what = f"worker {event.worker} is inside and not alone: the first of its kind"
+            self._tell(event.at, what, Tone.BREACH)
+        self._intruded = True
+
+    def _note_blow(
+        self, event: events.NodeKilled | events.WorkerKilled | events.WorkerGone
+    ) -> None:
+        match event:
+            case events.NodeKilled():
+                self._note_node_killed(event)
+            case events.WorkerKilled():
+                self._note_worker_killed(event)
+            case events.WorkerGone():
+                self.actors[event.worker].turn(State.HOME, event.at)
+                if event.code != 0:
+                    what = f"worker {event.worker} ended by itself: {event.last_words}"
+                    self._tell(event.at, what, Tone.BREACH)
+
+    def _note_node_killed(self, event: events.NodeKilled) -> None:
+        self.nodes_down[event.node] = event.at
+        self._blow = event
+        plot, left = self.plot, self.plot.nodes - len(self.nodes_down)
+        self._tell(
+            event.at,
+            f"node {event.node} killed (SIGKILL):"
+            f" {left} of {plot.nodes} are left, {plot.quorum} are enough",
+            Tone.BLOW,
+        )
+
+    def _note_worker_killed(self, event: events.WorkerKilled) -> None:
+        actor = self.actors[event.worker]
+        if actor.stay is not None:
+            actor.timeline.add(actor.since - self.started, event.at - self.started)
+        actor.turn(State.DEAD, event.at)
+        actor.died = event.at
+        self._blow = event
+        stay = actor.stay
+        during = f" in mid-increment from {stay.read} to {stay.read + 1}" if stay else ""
+        self._tell(event.at, f"worker {event.worker} killed (SIGKILL){during}", Tone.BLOW)
+
+    def _leave(self, actor: Actor, event: events.Left) -> None:
+        if actor.stay is not None:
+            actor.timeline.add(actor.stay.at - self.started, event.at - self.started)
+        actor.stay = None
+        if event.wrote is not None:
+            self.counter = event.wrote
+
+    def _recover(self, event: events.Inside) -> None:
+        """Note the first acquisition after a blow."""
+        blow = self._blow
+        if blow is None or event.at <= blow.at:
+            return
+        self._blow = None
+        self.counter = event.read  # the dead worker may have written before it died
+        later = f"worker {event.worker} got in {_span(event.at - blow.at)} later"
+        self._tell(event.at, f"{later}, {self._way_in(blow)}", Tone.RECOVERY)
+
+    def _way_in(self, blow: events.NodeKilled | events.WorkerKilled) -> str:
+        if not self.plot.locked:
+            return "without asking"
+        if isinstance(blow, events.NodeKilled):
+            return f"without node {blow.node}"
+        return "when the dead one's lease had ended"
+
+    def _tell(self, at: float, text: str, tone: Tone = Tone.PLAIN) -> None:
+        self.happenings.append(Happening(max(at - self.started, 0.0), text, tone))
+
+
+def _span(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.2f} s"

