@@ -1,40 +1,37 @@
 """The blocking client: for threads."""
 
-import contextlib
 import functools
 import inspect
-import os
 import threading
-import weakref
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
-from . import options
 from .core.acquire import acquire
 from .core.holding import Holding
-from .core.outcomes import Acquired, Miss, Missed
+from .core.outcomes import Acquired
 from .core.terms import Terms
 from .drivers.blocking import BlockingDriver
 from .drivers.source import SystemSource
-from .errors import BadInput, Busy, DuplicateNode, NotHeld, RoundFailed, TimedOut, Unreachable
+from .errors import BadInput, DuplicateNode
+from .forking import after_fork
 from .lease import Lease
-from .lock import UNSET, Lock
+from .lock import Lock
 from .naming import NameTemplate
-from .reports import reports_of
-from .wire import endpoint as endpoints
+from .options import check_connections, check_name
+from .reports import error_of
+from .settings import (
+    DEFAULT_CONNECTIONS,
+    DEFAULT_NODE_TIMEOUT,
+    DEFAULT_TTL,
+    UNSET,
+    Settings,
+    read_settings,
+)
+from .shelf import Shelf
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-DEFAULT_TTL = 30.0
-"""Seconds. Long enough for a pause of the process, short enough to wait for after a crash."""
-
-DEFAULT_NODE_TIMEOUT = 0.05
-"""Seconds. Many round trips within a region; a hung node costs a round no more than this."""
-
-DEFAULT_CONNECTIONS = 8
-"""Per node. A thread uses one only for the length of a round, so a few serve very many threads."""
 
 
 def connect(
@@ -57,36 +54,19 @@ def connect(
     error: a majority is enough, and it may come back. Two addresses that lead to the same server
     are an error (`DuplicateNode`), and so is whatever makes no sense (`BadInput`).
     """
-    node_timeout = options.check_node_timeout(node_timeout)
-    connections = options.check_connections(connections)
-    options.check_ttl(ttl)
-    wait = options.check_wait(wait)
-    places = [endpoints.read(node) for node in nodes or _nodes_from_environment()]
-    for index, place in enumerate(places):
-        for other in places[:index]:
-            if place.address == other.address:
-                raise DuplicateNode(str(other), str(place))
-    driver = BlockingDriver(places, connections=connections, node_timeout=node_timeout)
+    connections = check_connections(connections)
+    settings = read_settings(nodes, ttl=ttl, wait=wait, node_timeout=node_timeout)
+    driver = BlockingDriver(
+        settings.endpoints, connections=connections, node_timeout=settings.node_timeout
+    )
     try:
-        clash = driver.meet(node_timeout)
+        clash = driver.meet(settings.node_timeout)
         if clash is not None:
-            raise DuplicateNode(*(str(places[node]) for node in clash))
+            raise DuplicateNode(*clash)
     except BaseException:
         driver.close()
         raise
-    return Client(driver, ttl=ttl, wait=wait, node_timeout=node_timeout)
-
-
-def _nodes_from_environment() -> list[str]:
-    given = os.environ.get("HOLDFAST_NODES")
-    if given is not None:
-        nodes = given.replace(",", " ").split()
-        if not nodes:
-            raise BadInput("$HOLDFAST_NODES is set and names no node")
-        return nodes
-    from .embedded import shared_server_url  # only then: it starts a server
-
-    return [shared_server_url()]
+    return Client(driver, settings)
 
 
 class Client:
@@ -95,21 +75,17 @@ class Client:
     A forked child may go on using it: it starts with fresh connections, and holds nothing.
     """
 
-    def __init__(
-        self, driver: BlockingDriver, *, ttl: float, wait: float | None, node_timeout: float
-    ) -> None:
+    def __init__(self, driver: BlockingDriver, settings: Settings) -> None:
         self._driver = driver
-        self._ttl = ttl
-        self._wait = wait
-        self._node_timeout = node_timeout
+        self._settings = settings
         self._source = SystemSource()
         self._own = threading.local()
-        _clients.add(self)
+        after_fork(self)
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """The nodes' addresses, without credentials."""
-        return tuple(str(endpoint) for endpoint in self._driver.endpoints)
+        return tuple(str(endpoint) for endpoint in self._settings.endpoints)
 
     def lock(self, name: str, *, ttl: float = UNSET, wait: float | None = UNSET) -> Lock:
         """Describe an exclusive lock. Nothing is sent until it is acquired.
@@ -117,13 +93,8 @@ class Client:
         `ttl`: seconds after which the nodes free the lock unless it was renewed or released.
         `wait`: seconds that acquiring may wait; 0 is one try, None as long as it takes.
         """
-        terms = Terms(
-            options.check_name(name),
-            options.check_ttl(self._ttl if ttl is UNSET else ttl),
-            len(self._driver.endpoints),
-            self._node_timeout,
-        )
-        return Lock(self, terms, self._wait if wait is UNSET else options.check_wait(wait))
+        settings = self._settings
+        return Lock(self, settings.terms(name, ttl), settings.wait_of(wait))
 
     def try_lock(self, name: str, ttl: float = UNSET) -> Lease | None:
         """Try once to acquire a lock: a lease, or None if somebody else has it."""
@@ -134,10 +105,7 @@ class Client:
 
         Raises `NotHeld` if this thread has none, and `LeaseLost` if it had ended before.
         """
-        held = self._held().get(options.check_name(name))
-        if not held:
-            raise NotHeld(name, "this thread has not acquired it")
-        held[-1].release()
+        self._shelf().latest(check_name(name), "thread").release()
 
     def locked(
         self, template: str, *, ttl: float = UNSET, wait: float | None = UNSET
@@ -148,8 +116,6 @@ class Client:
         `Lock.acquire` raises, before the function is called, and `LeaseLost` after it.
         """
         self.lock("unnamed", ttl=ttl, wait=wait)  # what makes no sense should be heard of at once
-        if not isinstance(template, str):
-            raise BadInput(f"a lock's name is a string, not {type(template).__name__}")
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
             _refuse_what_returns_early(function)
@@ -185,43 +151,25 @@ class Client:
     def _acquire(self, terms: Terms, wait: float | None) -> Lease:
         outcome = self._driver.run(lambda now: acquire(terms, self._source, now=now, wait=wait))
         if not isinstance(outcome, Acquired):
-            raise self._error(terms.name, outcome)
-        held = self._held()
+            raise error_of(self._settings.endpoints, terms.name, outcome)
+        shelf = self._shelf()
         holding = Holding(terms, outcome.token, outcome.valid_until)
-        lease = Lease(self._driver, holding, functools.partial(_forget, held))
-        held.setdefault(terms.name, []).append(lease)
+        lease = Lease(self._driver, holding, shelf.forget)
+        shelf.put(lease)
         return lease
 
-    def _held(self) -> dict[str, list[Lease]]:
-        """What this thread holds, by name; gone when the thread is."""
+    def _shelf(self) -> Shelf[Lease]:
+        """What this thread holds; gone when the thread is."""
         try:
-            held: dict[str, list[Lease]] = self._own.held
+            shelf: Shelf[Lease] = self._own.shelf
         except AttributeError:
-            held = self._own.held = {}
-        return held
+            shelf = self._own.shelf = Shelf()
+        return shelf
 
-    def _error(self, name: str, missed: Missed) -> RoundFailed:
-        reports = reports_of(self._driver.endpoints, missed.tally)
-        match missed.why:
-            case Miss.BUSY:
-                return Busy(name, reports)
-            case Miss.TIMED_OUT:
-                return TimedOut(name, reports, missed.waited)
-            case Miss.UNREACHABLE:
-                return Unreachable(name, reports, missed.waited)
-
-    def _after_fork(self) -> None:
+    def after_fork(self) -> None:
+        """Start anew in a forked child: nothing of the parent's is ours."""
         self._driver.reset()
         self._own = threading.local()
-
-
-def _forget(held: dict[str, list[Lease]], lease: Lease) -> None:
-    """Strike a lease from its thread's list; other threads may release it, so be careful."""
-    mine = held.get(lease.name, [])
-    with contextlib.suppress(ValueError):
-        mine.remove(lease)
-    if not mine:
-        held.pop(lease.name, None)
 
 
 def _refuse_what_returns_early(function: Callable[..., Any]) -> None:
@@ -232,15 +180,3 @@ def _refuse_what_returns_early(function: Callable[..., Any]) -> None:
         raise BadInput(
             f"{function.__qualname__} is a generator: it would run after the lock was released"
         )
-
-
-_clients: "weakref.WeakSet[Client]" = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for client in list(_clients):
-        client._after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)

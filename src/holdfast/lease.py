@@ -4,32 +4,27 @@ import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
+from .core.effects import Flow
 from .core.holding import Holding, State
-from .core.outcomes import LossReason, Lost, Released, Renewed, Unsure
+from .core.outcomes import Lost, Released, Renewed, Unsure
 from .core.release import release
 from .core.renew import renew
+from .drivers import clock
 from .drivers.blocking import BlockingDriver
 from .errors import LeaseLost, NotHeld, Unreachable
 from .reports import reports_of
+from .wire.endpoint import Endpoint
 
 
-class Lease:
-    """The right to be the only one, until it ends by itself or is released.
-
-    A context manager: leaving the block releases, and raises `LeaseLost` if the lease did not last
-    that long. If the body has failed already, its own exception goes on and the loss is attached to
-    it as a note.
-
-    A lease belongs to the process that acquired it. Any of its threads may use it; a forked child
-    may not, and for the child it is not held.
-    """
+class LeaseFacts:
+    """All of a lease that needs no waiting; how to wait is its client's business."""
 
     def __init__(
-        self, driver: BlockingDriver, holding: Holding, forget: Callable[["Lease"], None]
+        self, endpoints: tuple[Endpoint, ...], holding: Holding, forget: Callable[[Any], None]
     ) -> None:
-        self._driver = driver
+        self._endpoints = endpoints
         self._holding = holding
         self._forget = forget
         self._pid = os.getpid()
@@ -53,22 +48,99 @@ class Lease:
     @property
     def valid_for(self) -> float:
         """How many seconds the lease may still be relied upon, by our own clock; 0 if not held."""
-        now = self._driver.now()
-        if not self._is_ours() or not self._holding.is_held(now):
-            return 0.0
-        return self._holding.valid_until - now
+        left = self._holding.valid_until - clock.now()
+        return left if left > 0 and self.is_held else 0.0
 
     @property
     def is_held(self) -> bool:
         """True while the lease may be relied upon. Asks nobody: it needs only our own clock."""
-        return self._is_ours() and self._holding.is_held(self._driver.now())
+        return self._is_ours() and self._holding.is_held(clock.now())
 
     def ensure_held(self) -> None:
         """Raise `LeaseLost` or `NotHeld` unless the lease is held."""
         self._ensure_ours()
-        reason = self._holding.loss(self._driver.now())
+        reason = self._holding.loss(clock.now())
         if reason is not None:
             raise LeaseLost(self.name, reason)
+
+    def __repr__(self) -> str:
+        if left := self.valid_for:
+            return f"<{type(self).__name__} of {self.name!r}, valid for {left:.3f} s>"
+        state = self._holding.state
+        word = "not held" if state is State.HELD else state.value
+        return f"<{type(self).__name__} of {self.name!r}, {word}>"
+
+    # -- the steps of renewing and releasing, around the wait in between --------------------------
+
+    def _renewing(self) -> Callable[[float], Flow[Renewed | Unsure | Lost]]:
+        self.ensure_held()
+        holding = self._holding
+        return lambda now: renew(
+            holding.terms, holding.token, valid_until=holding.valid_until, now=now
+        )
+
+    def _renewed(self, outcome: Renewed | Unsure | Lost, begun: float) -> None:
+        match outcome:
+            case Renewed(valid_until):
+                self._holding.renewed(valid_until)
+            case Unsure(tally):
+                reports = reports_of(self._endpoints, tally)
+                raise Unreachable(self.name, reports, clock.now() - begun)
+            case Lost(reason):
+                self._holding.lose(reason)
+                self._forget(self)
+                raise LeaseLost(self.name, reason)
+
+    def _releasing(self) -> Callable[[float], Flow[Released | Lost]]:
+        holding = self._holding
+        with self._ending:  # of two threads that release at once, one does
+            self._ensure_ours()
+            if holding.reason is not None:
+                raise LeaseLost(self.name, holding.reason)
+            holding.release()  # first: whatever happens from here on, nobody relies on it
+        self._forget(self)
+        return lambda now: release(
+            holding.terms, holding.token, valid_until=holding.valid_until, now=now
+        )
+
+    def _released(self, outcome: Released | Lost) -> Released:
+        if isinstance(outcome, Lost):
+            self._holding.found_lost(outcome.reason)
+            raise LeaseLost(self.name, outcome.reason)
+        return outcome
+
+    def _may_leave(self) -> bool:
+        """True if there is nothing to do at the end of a `with` block."""
+        return self._holding.state is State.RELEASED or not self._is_ours()
+
+    def _is_ours(self) -> bool:
+        return self._pid == os.getpid()
+
+    def _ensure_ours(self) -> None:
+        if not self._is_ours():
+            raise NotHeld(self.name, f"the lease belongs to process {self._pid}")
+        if self._holding.state is State.RELEASED:
+            reason = self._holding.reason
+            was = f"; it had been lost before: {reason.value}" if reason is not None else ""
+            raise NotHeld(self.name, f"it was released{was}")
+
+
+class Lease(LeaseFacts):
+    """The right to be the only one, until it ends by itself or is released.
+
+    A context manager: leaving the block releases, and raises `LeaseLost` if the lease did not last
+    that long. If the body has failed already, its own exception goes on and the loss is attached to
+    it as a note.
+
+    A lease belongs to the process that acquired it. Any of its threads may use it; a forked child
+    may not, and for the child it is not held.
+    """
+
+    def __init__(
+        self, driver: BlockingDriver, holding: Holding, forget: Callable[["Lease"], None]
+    ) -> None:
+        super().__init__(driver.endpoints, holding, forget)
+        self._driver = driver
 
     def renew(self) -> None:
         """Ask for the full ttl again.
@@ -76,21 +148,8 @@ class Lease:
         Raises `LeaseLost` if the lease has ended, and `Unreachable` if too few nodes answered: then
         it holds on until its old end, and renewing may be tried again.
         """
-        self.ensure_held()
-        holding, begun = self._holding, self._driver.now()
-        outcome = self._driver.run(
-            lambda now: renew(
-                holding.terms, holding.token, valid_until=holding.valid_until, now=now
-            )
-        )
-        match outcome:
-            case Renewed(valid_until):
-                holding.renewed(valid_until)
-            case Unsure(tally):
-                waited = self._driver.now() - begun
-                raise Unreachable(self.name, reports_of(self._driver.endpoints, tally), waited)
-            case Lost(reason):
-                self._lose(reason)
+        flow, begun = self._renewing(), clock.now()
+        self._renewed(self._driver.run(flow), begun)
 
     def release(self) -> Released:
         """Give the lock back, on every node.
@@ -99,22 +158,7 @@ class Lease:
         and the lock frees itself when its ttl ends. Raises `LeaseLost` if the lease had ended
         before, and `NotHeld` if it was released already or belongs to another process.
         """
-        self._ensure_ours()
-        holding = self._holding
-        with self._ending:  # of two threads that release at once, one does
-            self._ensure_ours()
-            if holding.reason is not None:
-                raise LeaseLost(self.name, holding.reason)
-            holding.release()  # first: whatever happens from here on, nobody relies on it
-        self._forget(self)
-        outcome = self._driver.run(
-            lambda now: release(
-                holding.terms, holding.token, valid_until=holding.valid_until, now=now
-            )
-        )
-        if isinstance(outcome, Lost):
-            raise LeaseLost(self.name, outcome.reason)
-        return outcome
+        return self._released(self._driver.run(self._releasing()))
 
     def __enter__(self) -> Self:
         self.ensure_held()
@@ -126,7 +170,7 @@ class Lease:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._holding.state is State.RELEASED or not self._is_ours():
+        if self._may_leave():
             return
         try:
             self.release()
@@ -134,28 +178,3 @@ class Lease:
             if error is None:
                 raise
             error.add_note(f"holdfast: {trouble}")
-
-    def __repr__(self) -> str:
-        state = self._holding.state
-        if state is State.HELD:
-            left = self.valid_for
-            return (
-                f"<Lease of {self.name!r}, valid for {left:.3f} s>"
-                if left
-                else (f"<Lease of {self.name!r}, not held>")
-            )
-        return f"<Lease of {self.name!r}, {state.value}>"
-
-    def _lose(self, reason: LossReason) -> None:
-        self._holding.lose(reason)
-        self._forget(self)
-        raise LeaseLost(self.name, reason)
-
-    def _is_ours(self) -> bool:
-        return self._pid == os.getpid()
-
-    def _ensure_ours(self) -> None:
-        if not self._is_ours():
-            raise NotHeld(self.name, f"the lease belongs to process {self._pid}")
-        if self._holding.state is State.RELEASED:
-            raise NotHeld(self.name, "it was released")

@@ -2,18 +2,16 @@
 
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .core.terms import Terms
 from .errors import Busy
 from .lease import Lease
 from .options import check_wait
+from .settings import UNSET
 
 if TYPE_CHECKING:
     from .client import Client
-
-UNSET: Any = object()
-"""Tells "not given" from None, which means to wait for ever."""
 
 
 class Lock:

@@ -20,6 +20,8 @@ class NameTemplate:
     """A template whose fields are parameters of one function; checked when it is made."""
 
     def __init__(self, template: str, function: Callable[..., Any]) -> None:
+        if not isinstance(template, str):
+            raise BadInput(f"a lock's name is a string, not {type(template).__name__}")
         self._template = template
         self._signature = inspect.signature(function)
         try:

@@ -1,9 +1,10 @@
-"""What every node said in a round, in words."""
+"""What every node said in a round, in words, and the error that says so."""
 
 from collections.abc import Sequence
 
+from .core.outcomes import Miss, Missed
 from .core.tally import Tally
-from .errors import NodeReport
+from .errors import Busy, NodeReport, RoundFailed, TimedOut, Unreachable
 from .wire.endpoint import Endpoint
 
 
@@ -13,3 +14,15 @@ def reports_of(endpoints: Sequence[Endpoint], tally: Tally) -> list[NodeReport]:
         NodeReport(str(endpoint), str(vote) if vote is not None else "no answer in time")
         for endpoint, vote in zip(endpoints, tally.votes, strict=True)
     ]
+
+
+def error_of(endpoints: Sequence[Endpoint], name: str, missed: Missed) -> RoundFailed:
+    """Return the error for a lock that was not acquired."""
+    reports = reports_of(endpoints, missed.tally)
+    match missed.why:
+        case Miss.BUSY:
+            return Busy(name, reports)
+        case Miss.TIMED_OUT:
+            return TimedOut(name, reports, missed.waited)
+        case Miss.UNREACHABLE:
+            return Unreachable(name, reports, missed.waited)

@@ -58,3 +58,8 @@ class Holding:
         """Take note of a release: nothing is held from here on, whatever the nodes answer."""
         if self.state is State.HELD:
             self.state = State.RELEASED
+
+    def found_lost(self, reason: LossReason) -> None:
+        """Take note that a release found nothing to release: it had been lost before."""
+        if self.state is State.RELEASED:
+            self.reason = reason

@@ -6,26 +6,31 @@ round speaks to, and knows of those that are open: another set of connections sa
 them.
 """
 
+from collections.abc import Sequence
+
+from ..wire.endpoint import Endpoint
 from ..wire.greeting import Identity
 
 
 class Roster:
     """The servers that one connection per node leads to, by node. Used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+        self._endpoints = endpoints
         self._run_ids: dict[int, str] = {}
-        self.clash: tuple[int, int] | None = None
-        """The last two nodes that turned out to be one server."""
+        self.clash: tuple[str, str] | None = None
+        """The addresses of the last two nodes that turned out to be one server."""
 
-    def meet(self, node: int, identity: Identity) -> int | None:
-        """Enter a node's server. Return the other node that is the same server, if there is one."""
+    def meet(self, node: int, identity: Identity) -> str | None:
+        """Enter a node's server. Return the address under which it is known already, if it is."""
         run_id = identity.run_id
         if run_id is None:  # it may not be asked (ACL), so it cannot be compared
             return None
         for other, known in self._run_ids.items():
             if known == run_id and other != node:
-                self.clash = min(node, other), max(node, other)
-                return other
+                first, second = sorted((node, other))
+                self.clash = str(self._endpoints[first]), str(self._endpoints[second])
+                return str(self._endpoints[other])
         self._run_ids[node] = run_id
         return None
 

@@ -38,6 +38,7 @@ _PHRASES = (
     ("DB index", Condition.DATABASE),
     ("NOREPLICAS", Condition.NOT_PERSISTING),
     ("can't run this command or script", Condition.FORBIDDEN),
+    ("ACL failure in script", Condition.FORBIDDEN),
 )
 
 

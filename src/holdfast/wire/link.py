@@ -78,6 +78,8 @@ class Link:
                 continue
             if self.greeted is None:
                 self._greet(reply)
+            elif isinstance(self.greeted, Failure):  # turned away; the rest does not matter
+                return
             elif self.awaiting:
                 self.awaiting.popleft().answer(self, reply)
             else:

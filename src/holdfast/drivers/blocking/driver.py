@@ -36,10 +36,10 @@ class BlockingDriver:
     def _new_line(self) -> Line:
         return Line(self.endpoints)
 
-    def meet(self, timeout: float) -> tuple[int, int] | None:
+    def meet(self, timeout: float) -> tuple[str, str] | None:
         """Connect to all nodes, for `timeout` seconds at most.
 
-        Returns two nodes that are the same server, if there are such.
+        Returns the addresses of two nodes that are the same server, if there are such.
         """
         line = self._pool.take()
         try:

@@ -12,28 +12,39 @@ from ...wire import commands
 from ...wire.endpoint import Endpoint
 from ...wire.round import Round
 from .. import clock
+from ..channel import Channel
 from ..roster import Roster
-from .channel import Channel
+from .carrier import BlockingCarrier
 
 # `poll` keeps its list in the process. An epoll's list is shared with forked children, which could
 # then take connections off their parent's list.
 _Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
 
 
+MOST_UNANSWERED = 64
+"""Per connection. A line has one round at a time, so only a hung node ever owes as many."""
+
+
 class Line:
     """All nodes, as one thread speaks to them."""
 
-    channels: Sequence[Channel] = ()
+    carriers: Sequence[BlockingCarrier] = ()
     _bell: tuple[socket.socket, socket.socket] | None = None
 
     def __init__(self, endpoints: Sequence[Endpoint]) -> None:
-        self.roster = Roster()
+        self.roster = Roster(endpoints)
         self.consistent = True
         """False while connections are being changed: an exception then leaves them unusable."""
         self.debts: deque[Command] = deque()
         """What others want told behind unanswered requests here; appended by any thread."""
         self._selector: selectors.BaseSelector = _Selector()
-        self.channels = [Channel(self, node, at) for node, at in enumerate(endpoints)]
+        self.channels = [
+            Channel(node, endpoint, self.roster, most_unanswered=MOST_UNANSWERED, deaf=True)
+            for node, endpoint in enumerate(endpoints)
+        ]
+        self.carriers = [BlockingCarrier(self, channel) for channel in self.channels]
+        for channel, carrier in zip(self.channels, self.carriers, strict=True):
+            channel.carrier = carrier
 
     def say(self, effect: Ask | Tell, now: float) -> None:
         """Ask or tell."""
@@ -66,7 +77,9 @@ class Line:
 
     def drain(self, until: float) -> None:
         """Give connections until then to take what they were told."""
-        while any(channel.unsent for channel in self.channels):
+        while any(carrier.unsent for carrier in self.carriers) or any(
+            channel.queued for channel in self.channels
+        ):
             if (left := until - clock.now()) <= 0:
                 break
             self._turn(left)
@@ -98,8 +111,8 @@ class Line:
         self.consistent = True
 
     def __del__(self) -> None:
-        for channel in self.channels:  # nobody has it any more
-            channel.drop()
+        for carrier in self.carriers:  # nobody has it any more
+            carrier.drop()
         for end in self._bell or ():
             end.close()
 
@@ -121,14 +134,14 @@ class Line:
                 key.data.on_event()
         self.consistent = True
 
-    # -- what channels call -----------------------------------------------------------------------
+    # -- what carriers call -----------------------------------------------------------------------
 
-    def watch(self, sock: socket.socket, mask: int, channel: Channel) -> None:
+    def watch(self, sock: socket.socket, mask: int, carrier: BlockingCarrier) -> None:
         """Look for `mask` on a connection."""
         try:
-            self._selector.modify(sock, mask, channel)
+            self._selector.modify(sock, mask, carrier)
         except KeyError:
-            self._selector.register(sock, mask, channel)
+            self._selector.register(sock, mask, carrier)
 
     def unwatch(self, sock: socket.socket) -> None:
         """Look for nothing on a connection any more."""
@@ -154,5 +167,5 @@ class Line:
         assert self._bell is not None  # noqa: S101  # for the type checker: it has just rung
         with contextlib.suppress(BlockingIOError):
             self._bell[0].recv(1024)
-        for channel in self.channels:
-            channel.on_lookup()
+        for carrier in self.carriers:
+            carrier.on_lookup()

@@ -1,11 +1,13 @@
-"""One node's connection over its life.
+"""One node's connection over its life: the rules that all real drivers share.
 
-    DOWN ──post──▶ looking up ──▶ connecting ──▶ greeting ──▶ ready
-     ▲                 │              │             │           │
-     └─── back off ────┴──────────────┴─────────────┴── break ──┘
+    DOWN ──post──▶ opening ──▶ greeting ──▶ ready
+     ▲                │            │          │
+     └─── back off ───┴────────────┴─ break ──┘
+
+A channel decides; its `Carrier` moves bytes, in the way of its driver.
 
 Rules:
-1. A channel never waits. It is moved on by `post` and by the selector, and by nothing else.
+1. A channel never waits. It is moved on by `post` and by its carrier, and by nothing else.
 2. While a node is being connected, what was posted stands in line. A round that is over before its
    turn comes is dropped, unless it is a release: an earlier connection may have carried its
    request.
@@ -16,27 +18,22 @@ Rules:
    sent: later commands, above all the release, go behind. Only `SILENCE` ends it.
 """
 
-import selectors
 import ssl
-import weakref
 from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 import hiredis
 
-from ...core.effects import Verb
-from ...core.votes import Condition, Failure, Vote, failed
-from ...wire import commands
-from ...wire.endpoint import Endpoint
-from ...wire.greeting import Identity
-from ...wire.link import Link
-from ...wire.round import Round
-from .. import clock
-from .resolver import Address, Lookup, lookup, unix_address
-from .transport import Transport
-
-if TYPE_CHECKING:
-    from .line import Line
+from ..core.effects import Verb
+from ..core.votes import Condition, Failure, Vote, failed
+from ..wire import commands
+from ..wire.endpoint import Endpoint
+from ..wire.greeting import Identity
+from ..wire.link import Link
+from ..wire.round import Round
+from . import clock
+from .roster import Roster
 
 FIRST_BACKOFF = 0.05
 LARGEST_BACKOFF = 1.0
@@ -45,34 +42,54 @@ LARGEST_BACKOFF = 1.0
 SILENCE = 5.0
 """Seconds without a byte, with answers outstanding, after which a connection is given up."""
 
-MOST_UNANSWERED = 64
-"""A node that owes this many answers gets no more requests; twice as many releases are taken."""
 
-READ = selectors.EVENT_READ
-READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
+class Carrier(Protocol):
+    """Moves one connection's bytes, and tells its channel what happens to them."""
+
+    def open(self) -> None:
+        """Begin to connect. What fails at once is told to the channel as well."""
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Take bytes and send them in order. Raises OSError if the connection is broken."""
+
+    def look(self) -> None:
+        """Pass on what has come and was not looked at, if that can happen."""
+
+    def close(self) -> None:
+        """Close the connection, if there is one, and tell the channel nothing about it."""
 
 
 class Channel:
-    """What a line knows of one node."""
+    """What a driver knows of one node."""
 
     __slots__ = (
-        "_addresses", "_backoff", "_carrier", "_failure", "_line", "_link", "_lookup", "_posted",
-        "_refused", "_retry_at", "_since", "_transport", "_watched", "endpoint", "node",
+        "_backoff", "_bearer", "_deaf", "_failure", "_link", "_most", "_opening", "_posted",
+        "_refused", "_retry_at", "_roster", "_since", "carrier", "endpoint", "node", "on_settled",
     )  # fmt: skip
 
-    def __init__(self, line: "Line", node: int, endpoint: Endpoint) -> None:
+    def __init__(
+        self, node: int, endpoint: Endpoint, roster: Roster, *, most_unanswered: int, deaf: bool
+    ) -> None:
+        """Describe a node.
+
+        A node that owes `most_unanswered` answers gets no more requests, and twice as many
+        releases. `deaf`: nobody listens between rounds.
+        """
         self.node = node
         self.endpoint = endpoint
-        self._line: Line = weakref.proxy(line)  # no cycle: a line that is lost ends at once
-        self._lookup: Lookup | None = None
-        self._addresses: list[Address] = []
-        self._transport: Transport | None = None
-        self._watched = 0
+        self.carrier: Carrier
+        """Set by whoever makes the channel, before anything is posted."""
+        self.on_settled: Callable[[], None] = _nobody
+        """Called when the node has been greeted or has failed."""
+        self._roster = roster
+        self._most = most_unanswered
+        self._deaf = deaf
+        self._opening = False
         self._link: Link | None = None
-        self._posted: deque[Round] = deque(maxlen=2 * MOST_UNANSWERED)
-        self._carrier: Round | None = None
-        """The last release that carried its script along."""
-        self._refused: deque[str] = deque(maxlen=MOST_UNANSWERED)
+        self._posted: deque[Round] = deque(maxlen=2 * most_unanswered)
+        self._bearer: Round | None = None
+        """The last release that bore its script along."""
+        self._refused: deque[str] = deque(maxlen=most_unanswered)
         """Tokens whose requests were not sent, so that nothing needs to be released."""
         self._failure = Failure(Condition.UNREACHABLE)
         self._backoff = 0.0
@@ -87,15 +104,13 @@ class Channel:
 
     @property
     def connecting(self) -> bool:
-        """True if a connection is on its way."""
-        return not self.ready and (self._transport is not None or self._lookup is not None)
+        """True if a connection is on its way, or the greeting is."""
+        return self._opening or (self._link is not None and self._link.greeted is None)
 
     @property
-    def unsent(self) -> bool:
-        """True if there is something that a connection should still take."""
-        if self._link is None:
-            return self.connecting and bool(self._posted)
-        return bool(self._posted or self._link.outbox)
+    def queued(self) -> bool:
+        """True if something stands in line for a connection that is on its way."""
+        return bool(self._posted) and self.connecting
 
     def unanswered(self, token: str) -> bool:
         """True if the node owes an answer to a command with this token."""
@@ -108,10 +123,11 @@ class Channel:
 
     def post(self, round_: Round, packed: bytes, now: float) -> None:
         """Say something to the node now, or when it is connected, or count it as failed."""
-        if self.ready and self._owes_too_much(now):
+        link = self._link
+        if link is not None and link.awaiting and self._owes_too_much(link, now):
             self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:g} s"))
-        link, transport = self._link, self._transport
-        if link is None or transport is None or link.greeted is None:
+        link = self._link
+        if link is None or link.greeted is None:
             self._stand_in_line(round_, now)
             return
         if not link.awaiting:
@@ -119,70 +135,61 @@ class Channel:
         elif self._is_swamped(len(link.awaiting), round_):
             round_.count(self.node, failed(Condition.SWAMPED))
             return
-        if link.awaiting or not round_.open:
+        if self._deaf and (link.awaiting or not round_.open):
             packed = self._worded(link, round_, packed)
         link.awaiting.append(round_)  # before the first byte: see Link
-        if link.outbox:
-            link.outbox += packed
-            return
         try:
-            sent = transport.send(packed)
+            self.carrier.write(packed)
         except OSError as error:
-            self._broke(error)
-            return
-        if sent < len(packed):
-            link.outbox += packed[sent:]
-            self._watch()
+            self.broke(error)
 
-    def _owes_too_much(self, now: float) -> bool:
+    def _owes_too_much(self, link: Link, now: float) -> bool:
         """True if the node has been silent for too long with answers outstanding."""
-        link = self._link
-        if link is None or not link.awaiting:
+        if now - self._since <= SILENCE:
+            if len(link.awaiting) >= self._most:
+                self.carrier.look()  # answers may have come since somebody looked
             return False
-        if len(link.awaiting) >= MOST_UNANSWERED and now - self._since <= SILENCE:
-            self.on_event()  # answers may have come since somebody looked
         return self._is_silent(now) and self.ready
 
     def _is_silent(self, now: float) -> bool:
         """True if nothing has come for too long. First looks: nobody may have, all that time."""
-        if now - self._since <= SILENCE:
-            return False
-        self.on_lookup()
-        self.on_event()
+        if now - self._since > SILENCE:
+            self.carrier.look()
         return now - self._since > SILENCE
 
     def _is_swamped(self, unanswered: int, round_: Round) -> bool:
         """True if the node owes so many answers that it should not get this, too."""
         command = round_.command
         if command.verb is not Verb.RELEASE:
-            if unanswered < MOST_UNANSWERED:
+            if unanswered < self._most:
                 return False
             if command.verb is Verb.REQUEST:
                 self._refused.append(command.token)
             return True
-        if command.token in self._refused:
+        if self._refused and command.token in self._refused:
             self._refused.remove(command.token)
             return True
-        return unanswered >= 2 * MOST_UNANSWERED
+        return unanswered >= 2 * self._most
 
     def _worded(self, link: Link, round_: Round, packed: bytes) -> bytes:
-        """Return what to write. Where nobody may be there to hear a NOSCRIPT, releases carry their
-        script along; the first of those that are unanswered does, and the others go behind it.
+        """Return what to write where nobody may be there to hear a NOSCRIPT.
+
+        Releases bear their script along; the first that is unanswered does, the others follow it.
         """
-        if round_.command.verb is not Verb.RELEASE or self._carrier in link.awaiting:
+        if round_.command.verb is not Verb.RELEASE or self._bearer in link.awaiting:
             return packed
-        self._carrier = round_
+        self._bearer = round_
         return commands.pack_whole(round_.command)
 
     def _stand_in_line(self, round_: Round, now: float) -> None:
         if self._was_never_asked(round_):
             round_.count(self.node, _vote(self._failure))
         else:
-            if len(self._posted) >= MOST_UNANSWERED:
-                self._keep_wanted()
+            if len(self._posted) >= self._most:
+                self._forget_unwanted()
             self._posted.append(round_)
         self.connect(now)
-        if not self.connecting:
+        if not self.connecting and not self.ready:
             self._fail_posted()
 
     def _was_never_asked(self, release: Round) -> bool:
@@ -194,11 +201,6 @@ class Channel:
                     self._posted.remove(other)
                     return not other.may_have_reached(self.node)
         return False
-
-    def _keep_wanted(self) -> None:
-        wanted = [round_ for round_ in self._posted if round_.wanted]
-        self._posted.clear()
-        self._posted.extend(wanted)
 
     # -- connecting -------------------------------------------------------------------------------
 
@@ -213,84 +215,33 @@ class Channel:
         if now < self._retry_at:
             return
         self._since = now
-        if self.endpoint.path:
-            self._addresses = [unix_address(self.endpoint.path)]
-            self._try_next_address(self._failure)
-        else:
-            self._lookup = lookup(self.endpoint.host, self.endpoint.port, self._line.bell)
-            self.on_lookup()
+        self._opening = True
+        self.carrier.open()
 
-    def on_lookup(self) -> None:
-        """Go on after a name look-up, if it is done."""
-        done = self._lookup
-        if done is None or done.addresses is None:
-            return
-        self._lookup = None
+    def progressed(self) -> None:
+        """Be patient for longer: the carrier has come a step further."""
         self._since = clock.now()
-        self._addresses = done.addresses
-        self._try_next_address(
-            Failure(Condition.UNREACHABLE, f"name look-up failed: {done.error or 'no address'}")
-        )
 
-    def _try_next_address(self, failure: Failure) -> None:
-        """Begin to connect to the next address; with none left, fail as the last one did."""
-        while self._addresses:
-            address = self._addresses.pop(0)
-            try:
-                self._transport = Transport(self.endpoint, address)
-            except (OSError, ValueError) as error:  # ValueError: TLS without a usable host name
-                failure = _failure_of(error)
-                continue
-            self._watch()
-            return
-        self._fail(failure)
-
-    # -- what the selector says -------------------------------------------------------------------
-
-    def on_event(self) -> None:
-        """Move on: something can be read or written."""
-        transport = self._transport
-        if transport is None:  # broken by an earlier event of the same turn
-            return
-        try:
-            if self._link is not None:
-                self._read(transport, self._link)
-            elif transport.advance():
-                self._greet()
-            self._flush()
-        except (OSError, hiredis.ProtocolError) as error:
-            self._broke(error)
-
-    def _greet(self) -> None:
+    def opened(self) -> None:
+        """Greet the server: the carrier has a connection."""
+        self._opening = False
         self._since = clock.now()
         try:
-            self._link = Link(self.node, self.endpoint)
+            link = self._link = Link(self.node, self.endpoint)
         except Exception as error:  # noqa: BLE001  # a credential provider may raise anything
             detail = f"no credentials: {type(error).__name__}: {error}"
             self._fail(Failure(Condition.UNREACHABLE, detail))
-
-    def _read(self, transport: Transport, link: Link) -> None:
-        while (data := transport.receive()) is not None:
-            if not data:
-                raise ConnectionResetError("the server closed the connection")
-            greeted = self.ready
-            link.hear(data)
-            if not greeted and link.greeted is not None:
-                self._meet(link)
-            if self._link is not link:  # turned away
-                return
-            self._since = clock.now()
-            if not transport.buffered:
-                return
+            return
+        self._flush(link)
 
     def _meet(self, link: Link) -> None:
         """Act on the greeting's end: turn the server away, or say what stands in line."""
         if not isinstance(link.greeted, Identity):
             self._fail(link.greeted or Failure(Condition.PROTOCOL))
             return
-        other = self._line.roster.meet(self.node, link.greeted)
+        other = self._roster.meet(self.node, link.greeted)
         if other is not None:
-            self._fail(Failure(Condition.DUPLICATE, str(self._line.channels[other].endpoint)))
+            self._fail(Failure(Condition.DUPLICATE, other))
             return
         self._backoff = 0.0
         while self._posted:
@@ -298,38 +249,42 @@ class Channel:
             if round_.wanted:
                 packed = commands.pack(round_.command)
                 link.say(packed if round_.open else self._worded(link, round_, packed), round_)
+        self.on_settled()
 
-    def _flush(self) -> None:
-        transport, link = self._transport, self._link
-        if transport is None:
-            return
-        if link is not None and link.outbox:
-            sent = transport.send(link.outbox)
-            del link.outbox[:sent]
-        self._watch()
+    # -- hearing ----------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        """Tell the selector what to look for."""
-        transport, link = self._transport, self._link
-        if transport is None:
+    def received(self, data: bytes) -> None:
+        """Read what the carrier has received."""
+        link = self._link
+        if link is None:
             return
-        wanted = READ
-        if transport.wants_write or (link is not None and link.outbox):
-            wanted = READ_WRITE
-        if wanted != self._watched:
-            self._line.watch(transport.sock, wanted, self)
-            self._watched = wanted
+        greeted = link.greeted is not None
+        try:
+            link.hear(data)
+        except hiredis.ProtocolError as error:
+            self.broke(error)
+            return
+        if not greeted and link.greeted is not None:
+            self._meet(link)
+            if self._link is not link:  # turned away
+                return
+        self._since = clock.now()
+        if link.outbox:
+            self._flush(link)
+
+    def _flush(self, link: Link) -> None:
+        data, link.outbox = link.outbox, bytearray()
+        try:
+            self.carrier.write(data)
+        except OSError as error:
+            self.broke(error)
 
     # -- breaking ---------------------------------------------------------------------------------
 
-    def _broke(self, error: Exception) -> None:
+    def broke(self, error: Exception) -> None:
         """Handle the end of a connection: if it had been good, connect again at once (rule 4)."""
-        link, failure = self._link, _failure_of(error)
-        if link is None:
-            self._hang_up()
-            self._try_next_address(failure)
-            return
-        if not isinstance(link.greeted, Identity):
+        link, failure = self._link, failure_of(error)
+        if link is None or not isinstance(link.greeted, Identity):
             self._fail(failure)
             return
         self._failure = failure
@@ -354,41 +309,41 @@ class Channel:
             if isinstance(round_, Round):
                 round_.count(self.node, _vote(failure))
         self._fail_posted()
+        self.on_settled()
 
     def _fail_posted(self) -> None:
         """Answer for what stands in line, and keep the releases for a better day (rule 2)."""
         for round_ in list(self._posted):
             round_.count(self.node, _vote(self._failure))
-        self._keep_wanted()
+        self._forget_unwanted()
+
+    def _forget_unwanted(self) -> None:
+        wanted = [round_ for round_ in self._posted if round_.wanted]
+        self._posted.clear()
+        self._posted.extend(wanted)
 
     def _hang_up(self) -> None:
-        transport, link = self._transport, self._link
-        self._transport = self._link = self._lookup = None
-        self._watched = 0
+        link, self._link, self._opening = self._link, None, False
         if link is not None and isinstance(link.greeted, Identity):
-            self._line.roster.forget(self.node)
-        if transport is not None:
-            self._line.unwatch(transport.sock)
-            transport.close()
-
-    def drop(self) -> None:
-        """Close the socket and no more: the line itself is gone."""
-        if self._transport is not None:
-            self._transport.close()
+            self._roster.forget(self.node)
+        self.carrier.close()
 
     def close(self) -> None:
         """Give the connection up, and whatever stood in line."""
         self._hang_up()
-        self._addresses.clear()
         self._posted.clear()
         self._retry_at = 0.0
+
+
+def _nobody() -> None:
+    """Nobody wants to know."""
 
 
 def _vote(failure: Failure) -> Vote:
     return failed(failure.condition, failure.detail)
 
 
-def _failure_of(error: Exception) -> Failure:
+def failure_of(error: Exception) -> Failure:
     """Name the condition behind a local error."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # it hung up: it may be back

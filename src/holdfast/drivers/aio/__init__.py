@@ -1,0 +1,10 @@
+"""The asyncio driver: all tasks of a loop share one connection per node.
+
+- `driver.py`: runs flows; one hub per event loop
+- `hub.py`: a loop's connections, its open rounds and their deadlines
+- `carrier.py`: one connection's bytes, as an asyncio protocol; written once per turn of the loop
+"""
+
+from .driver import AsyncDriver
+
+__all__ = ["AsyncDriver"]

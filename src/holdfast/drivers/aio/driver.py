@@ -1,0 +1,93 @@
+"""Run flows as coroutines, for any number of tasks on any number of event loops."""
+
+import asyncio
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ...core.effects import Ask, Flow, Sleep
+from ...errors import ClientClosed, DuplicateNode
+from ...wire.endpoint import Endpoint
+from .. import clock
+from .hub import Hub
+
+T = TypeVar("T")
+
+
+class AsyncDriver:
+    """Runs flows over one connection per node and event loop."""
+
+    now = staticmethod(clock.now)
+
+    def __init__(self, endpoints: Sequence[Endpoint], *, node_timeout: float) -> None:
+        self.endpoints = tuple(endpoints)
+        self._node_timeout = node_timeout
+        self._closed = False
+        self.reset()
+
+    def reset(self) -> None:
+        """Start with fresh connections; a forked child does, and leaves its parent's alone."""
+        self._hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._here = threading.local()
+
+    async def run(self, start: Callable[[float], Flow[T]]) -> T:
+        """Run the flow that `start` makes, given the time, to its end.
+
+        A cancellation is thrown into the flow; what it then tells is written before this returns
+        to the loop, so that nothing stays behind.
+        """
+        hub = self._hub() or await self._meet()
+        flow = start(clock.now())
+        try:
+            effect = next(flow)
+            while True:  # until the flow ends: its waits are bounded by its effects
+                try:
+                    if isinstance(effect, Ask):
+                        await hub.ask(effect, clock.now())
+                    elif isinstance(effect, Sleep):
+                        await asyncio.sleep(effect.until - clock.now())
+                    else:
+                        hub.tell(effect.command, clock.now())
+                except BaseException as interruption:  # noqa: BLE001  # thrown into the flow
+                    effect = flow.throw(interruption)
+                else:
+                    effect = flow.send(clock.now())
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]  # a flow returns its T
+
+    def _hub(self) -> Hub | None:
+        """Return the running loop's hub, if its nodes have been met."""
+        hub: Hub | None = getattr(self._here, "hub", None)
+        if hub is not None and hub.loop is asyncio.get_running_loop():
+            return hub
+        return None
+
+    async def _meet(self) -> Hub:
+        """Meet the nodes before the first round on a loop: no server may vote twice."""
+        if self._closed:
+            raise ClientClosed("the client is closed")
+        loop = asyncio.get_running_loop()
+        hub = self._hubs.get(loop)
+        if hub is None:
+            hub = self._hubs[loop] = Hub(loop, self.endpoints)
+        await hub.meet(self._node_timeout)
+        if hub.roster.clash is not None:
+            raise DuplicateNode(*hub.roster.clash)
+        self._here.hub = hub
+        return hub
+
+    async def close(self) -> None:
+        """Close all connections. Leases that are held lapse by themselves."""
+        self._closed = True
+        self._here = threading.local()
+        loop = asyncio.get_running_loop()
+        for other, hub in list(self._hubs.items()):
+            if other is loop:
+                hub.close()
+            elif not other.is_closed():
+                other.call_soon_threadsafe(hub.close)
+        self._hubs.clear()
+        await asyncio.sleep(0)  # let the transports close

@@ -1,0 +1,157 @@
+"""One connection's bytes, on a line's selector."""
+
+import selectors
+import weakref
+from typing import TYPE_CHECKING
+
+from ..channel import Channel
+from .resolver import Address, Lookup, lookup, unix_address
+from .transport import Transport
+
+if TYPE_CHECKING:
+    from .line import Line
+
+READ = selectors.EVENT_READ
+READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
+
+
+class BlockingCarrier:
+    """Moves bytes for one channel, over one connection after the other."""
+
+    __slots__ = (
+        "_addresses", "_channel", "_line", "_lookup", "_opened", "_transport", "_unsent",
+        "_watched",
+    )  # fmt: skip
+
+    def __init__(self, line: "Line", channel: Channel) -> None:
+        self._line: Line = weakref.proxy(line)  # no cycle: a line that is lost ends at once
+        self._channel = channel
+        self._lookup: Lookup | None = None
+        self._addresses: list[Address] = []
+        self._transport: Transport | None = None
+        self._opened = False
+        self._watched = 0
+        self._unsent = bytearray()
+
+    @property
+    def unsent(self) -> bool:
+        """True if there are bytes that the socket has not taken yet."""
+        return bool(self._unsent)
+
+    # -- what the channel calls -------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Begin to connect: look the name up, then try its addresses in turn."""
+        endpoint = self._channel.endpoint
+        if endpoint.path:
+            self._addresses = [unix_address(endpoint.path)]
+            self._try_next_address(OSError("no address"))
+        else:
+            self._lookup = lookup(endpoint.host, endpoint.port, self._line.bell)
+            self.on_lookup()
+
+    def write(self, data: bytes | bytearray) -> None:
+        """Write at once what the socket takes; the selector sees to the rest."""
+        transport = self._transport
+        if transport is None:
+            raise BrokenPipeError("there is no connection")
+        if self._unsent:
+            self._unsent += data
+            return
+        sent = transport.send(data)
+        if sent < len(data):
+            self._unsent += data[sent:]
+            self._watch()
+
+    def look(self) -> None:
+        """Read what has come between rounds, when nobody looked."""
+        self.on_lookup()
+        self.on_event()
+
+    def close(self) -> None:
+        """Close the connection, or stop making one."""
+        transport, self._transport, self._lookup = self._transport, None, None
+        self._addresses = []
+        self._opened, self._watched = False, 0
+        self._unsent = bytearray()
+        if transport is not None:
+            self._line.unwatch(transport.sock)
+            transport.close()
+
+    def drop(self) -> None:
+        """Close the socket and no more: the line itself is gone."""
+        if self._transport is not None:
+            self._transport.close()
+
+    # -- what the line calls ----------------------------------------------------------------------
+
+    def on_lookup(self) -> None:
+        """Go on after a name look-up, if it is done."""
+        done = self._lookup
+        if done is None or done.addresses is None:
+            return
+        self._lookup = None
+        self._channel.progressed()
+        self._addresses = done.addresses
+        self._try_next_address(OSError(f"name look-up failed: {done.error or 'no address'}"))
+
+    def on_event(self) -> None:
+        """Move on: something can be read or written."""
+        transport = self._transport
+        if transport is None:  # broken by an earlier event of the same turn
+            return
+        try:
+            if self._opened:
+                self._read(transport)
+            elif transport.advance():
+                self._opened = True
+                self._channel.opened()
+            if self._transport is transport:
+                self._flush(transport)
+        except OSError as error:
+            if self._opened:
+                self._channel.broke(error)
+            else:
+                self._line.unwatch(transport.sock)
+                transport.close()
+                self._transport, self._watched = None, 0
+                self._try_next_address(error)
+
+    def _read(self, transport: Transport) -> None:
+        while (data := transport.receive()) is not None:
+            if not data:
+                raise ConnectionResetError("the server closed the connection")
+            self._channel.received(data)
+            if self._transport is not transport or not transport.buffered:
+                return
+
+    def _flush(self, transport: Transport) -> None:
+        if self._unsent:
+            sent = transport.send(self._unsent)
+            del self._unsent[:sent]
+        self._watch()
+
+    # -- connecting -------------------------------------------------------------------------------
+
+    def _try_next_address(self, error: Exception) -> None:
+        """Begin to connect to the next address; with none left, fail as the last one did."""
+        while self._addresses:
+            address = self._addresses.pop(0)
+            try:
+                self._transport = Transport(self._channel.endpoint, address)
+            except (OSError, ValueError) as failure:  # ValueError: TLS without a usable host name
+                error = failure
+                continue
+            self._watch()
+            return
+        self._channel.broke(error)
+
+    def _watch(self) -> None:
+        """Tell the selector what to look for."""
+        transport = self._transport
+        if transport is None:
+            return
+        wanted = READ_WRITE if transport.wants_write or self._unsent else READ
+        if wanted != self._watched:
+            self._line.watch(transport.sock, wanted, self)
+            self._watched = wanted
