@@ -42,10 +42,9 @@ class Hub:
         """Connect to all nodes; return when each is greeted or failed, or the time is up."""
         for channel in self.channels:
             channel.connect(clock.now())
-        if self._meeting is None:
-            self._meeting = self.loop.create_future()
+        meeting = self._meeting = self._meeting or self.loop.create_future()
         self._look()
-        await asyncio.wait([self._meeting], timeout=timeout)
+        await asyncio.wait([meeting], timeout=timeout)
 
     def _look(self) -> None:
         """See whether all nodes are settled, for whoever waits to meet them."""

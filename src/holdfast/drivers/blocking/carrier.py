@@ -58,7 +58,11 @@ class BlockingCarrier:
         if self._unsent:
             self._unsent += data
             return
-        sent = transport.send(data)
+        try:
+            sent = transport.send(data)
+        except (BrokenPipeError, ConnectionResetError):
+            self._watch()
+            return  # the end is found by reading, after what the server had to say about it
         if sent < len(data):
             self._unsent += data[sent:]
             self._watch()

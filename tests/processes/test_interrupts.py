@@ -1,0 +1,142 @@
+"""Ctrl-C and signal handlers, at any moment: nothing stays behind for longer than its ttl."""
+
+import signal
+import time
+from collections.abc import Callable
+
+import holdfast
+from holdfast.embedded import ThrowawayNode, ThrowawayNodes
+from rig.servers import calls, holders, token_on
+from rig.waiting import until
+
+WAITING = """
+    import sys, holdfast
+    name, *urls = sys.argv[1:]
+    hf = holdfast.connect(*urls, node_timeout=5)
+    print("ready", flush=True)
+    with hf.lock(name, ttl=60):
+        print("held", flush=True)
+        sys.stdin.read()
+"""
+
+
+def test_ctrl_c_while_waiting_for_a_holder(
+    healthy: list[ThrowawayNode], connect: Callable[..., holdfast.Client], python, name: str
+) -> None:
+    urls = [node.url for node in healthy]
+    lease = connect(*urls).lock(name, ttl=60).acquire(wait=0)
+    process = python(WAITING, name, *urls)
+    assert process.stdout.readline() == "ready\n"
+    asked = calls(healthy[0], "evalsha")
+    until(lambda: calls(healthy[0], "evalsha") > asked + 2)
+    process.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate()[1]
+    lease.release()
+    until(lambda: holders(healthy, name) == [])
+
+
+def test_ctrl_c_while_waiting_for_an_answer(
+    own_nodes: Callable[..., ThrowawayNodes], python, name: str
+) -> None:
+    [node] = own_nodes(1)
+    with holdfast.connect(node.url, node_timeout=5) as client, client.lock(name) as lease:
+        lease.renew()
+    taken, dropped = calls(node, "set"), calls(node, "del")
+    node.call("CLIENT", "PAUSE", "60000", "WRITE")  # scripts that write wait, INFO does not
+    process = python(WAITING, name, node.url)
+    assert process.stdout.readline() == "ready\n"
+    until(lambda: "blocked_clients:1" in (node.call("INFO", "clients") or ""))
+    process.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate()[1]
+    node.call("CLIENT", "UNPAUSE")
+    until(lambda: calls(node, "set") > taken or calls(node, "del") > dropped)
+    until(lambda: token_on(node, name) == "")
+
+
+def test_ctrl_c_while_holding(healthy: list[ThrowawayNode], python, name: str) -> None:
+    process = python(WAITING, name, *(node.url for node in healthy))
+    assert process.stdout.readline() == "ready\n"
+    assert process.stdout.readline() == "held\n"
+    process.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate()[1]
+    until(lambda: holders(healthy, name) == [])
+
+
+def test_a_killed_holder_is_succeeded(
+    healthy: list[ThrowawayNode], connect: Callable[..., holdfast.Client], python, name: str
+) -> None:
+    urls = [node.url for node in healthy]
+    process = python(WAITING.replace("ttl=60", "ttl=1"), name, *urls)
+    assert process.stdout.readline() == "ready\n"
+    assert process.stdout.readline() == "held\n"
+    process.kill()
+    with connect(*urls).lock(name, wait=20) as lease:
+        assert lease.is_held
+
+
+STORM = """
+    import random, signal, sys, threading, time, holdfast
+
+    name, ttl, seed, *urls = sys.argv[1:]
+    chance, ttl = random.Random(int(seed)), float(ttl)
+    hf = holdfast.connect(*urls, node_timeout=5, connections=2)
+
+    class Interruption(BaseException):
+        pass
+
+    armed = False
+    def strike(*_):
+        if armed:
+            raise Interruption
+    signal.signal(signal.SIGALRM, strike)
+
+    stop, crashed = [], []
+    def neighbour(number):
+        try:
+            while not stop:
+                with hf.lock(f"{name}:n{number}", ttl=20, wait=20) as lease:
+                    lease.renew()
+        except BaseException as error:
+            crashed.append(error)
+    neighbours = [threading.Thread(target=neighbour, args=(n,)) for n in range(3)]
+    for thread in neighbours:
+        thread.start()
+
+    struck = done = 0
+    for turn in range(400):
+        try:
+            armed = True
+            signal.setitimer(signal.ITIMER_REAL, chance.uniform(0.00005, 0.003))
+            with hf.lock(f"{name}:{turn % 7}", ttl=ttl, wait=20) as lease:
+                lease.renew()
+            done += 1
+            armed = False
+        except Interruption:
+            armed = False
+            struck += 1
+        except holdfast.LeaseLost:  # a release or renewal that was struck and is said again
+            armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+    stop.append(True)
+    for thread in neighbours:
+        thread.join(30)
+        assert not thread.is_alive(), "a neighbour hangs"
+    assert not crashed, crashed
+    for number in range(7):  # nothing stays for longer than its ttl
+        with hf.lock(f"{name}:{number}", ttl=ttl, wait=ttl + 10):
+            pass
+    hf.close()
+    print(struck, done)
+"""
+
+
+def test_interruptions_at_random_moments(healthy: list[ThrowawayNode], python, name: str) -> None:
+    ttl = 2.0
+    urls = [node.url for node in healthy]
+    process = python(STORM, name, str(ttl), str(time.time_ns() % 10**6), *urls)
+    output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    struck, _ = map(int, output.split())
+    assert struck > 20
+    until(lambda: not any(node.call("EXISTS", f"hf:{{{name}:0}}") == "1" for node in healthy))
