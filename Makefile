@@ -7,8 +7,9 @@ READY := $(VENV)/.ready
 SEEDS ?= 1000
 SEED ?=
 SIM_ARGS ?=
+BENCH_ARGS ?=
 
-.PHONY: help demo test check format sim soak clean
+.PHONY: help demo test check bench format sim soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -31,6 +32,9 @@ format: $(READY) ## format the code and mend what the linter can
 
 sim: $(READY) ## simulate SEEDS=1000 worlds, or one: SEED=42 SIM_ARGS=--trace
 	@$(PY) -m holdfast.testing $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(SIM_ARGS)
+
+bench: $(READY) ## ratios against a raw floor and the peers, in one run: BENCH_ARGS=--quick
+	@$(PY) -m bench $(BENCH_ARGS)
 
 soak: $(READY) ## what takes too long for make test
 	@$(PY) -m holdfast.testing --seeds 20000

@@ -53,7 +53,7 @@ def test_close_ends_the_wait_for_a_line(
     pool = client._driver._pool
     line = pool.take()
     waiting = [in_thread(client.try_lock, name) for _ in range(3)]
-    until(lambda: pool._waiting == 3)
+    until(lambda: len(pool._waiting) == 3)
     client.close()
     for thread in waiting:
         with pytest.raises(holdfast.ClientClosed):

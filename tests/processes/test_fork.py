@@ -27,7 +27,7 @@ def in_child(act: Callable[[], None]) -> None:
         try:
             act()
             code = 0
-        except BaseException:
+        except BaseException:  # noqa: BLE001  # a child must end here, whatever happens
             traceback.print_exc()
         finally:
             os._exit(code)

@@ -17,6 +17,7 @@ from ..core.votes import Condition, Failure
 from .commands import condition_of
 from .endpoint import Endpoint
 from .packing import Words, pack_words
+from .scripts import EXCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,32 +31,34 @@ class Identity:
 Greeting = Generator[list[Words], list[Any], "Identity | Failure"]
 
 
+_QUESTION: list[Words] = [("INFO", "server")]
+_LESSON: list[Words] = [("SCRIPT", "LOAD", script.text) for script in EXCLUSIVE.values()]
+"""Teaching the scripts at once spares the first round a NOSCRIPT. A user who may not load them can
+still send them whole, so the answers do not matter.
+"""
+
+
 def greet(endpoint: Endpoint) -> Greeting:
-    """Log in, name ourselves, select the database, ask who is there."""
-    login = endpoint.login()
+    """Log in, name ourselves, select the database, ask who is there, teach the scripts."""
+    login, name = endpoint.login(), endpoint.name()
     hello: list[bytes | str | int] = ["HELLO", endpoint.protocol]
     if login:
         hello += ["AUTH", *(login if len(login) == 2 else ("default", *login))]
-    hello += ["SETNAME", endpoint.name()]
     select: list[Words] = [("SELECT", endpoint.db)] if endpoint.db else []
-
-    greeted, *selected, info = yield [tuple(hello), *select, ("INFO", "server")]
-    if isinstance(greeted, hiredis.ReplyError) and _speaks_no_hello(str(greeted)):
-        old_login: list[Words] = [("AUTH", *login)] if login else []
-        *greetings, info = yield [
-            *old_login,
-            ("CLIENT", "SETNAME", endpoint.name()),
-            *select,
-            ("INFO", "server"),
-        ]
-        # Naming the connection is a courtesy: a server that does not let us is good enough.
-        del greetings[len(old_login)]
-    else:
-        greetings = [greeted, *selected]
-    for reply in greetings:
+    start: list[Words] = [(*hello, "SETNAME", name)]
+    replies = yield start + select + _QUESTION + _LESSON
+    if isinstance(replies[0], hiredis.ReplyError) and _speaks_no_hello(str(replies[0])):
+        start = [("AUTH", *login)] if login else []
+        naming: list[Words] = [("CLIENT", "SETNAME", name)]
+        replies = yield start + naming + select + _QUESTION + _LESSON
+        del replies[
+            len(start)
+        ]  # a courtesy: a server that does not let us name ourselves is good enough
+    steps = len(start) + len(select)
+    for reply in replies[:steps]:
         if isinstance(reply, hiredis.ReplyError):
             return Failure(condition_of(str(reply)), str(reply))
-    return _identity(info)
+    return _identity(replies[steps])
 
 
 def _speaks_no_hello(error: str) -> bool:

@@ -6,6 +6,7 @@ ask at once cost one system call per node.
 
 import asyncio
 import contextlib
+from typing import cast
 
 from ..channel import Channel
 
@@ -93,9 +94,8 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101  # for the type checker
-        self._transport = transport
-        self._carrier.made(transport)
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by birth
+        self._carrier.made(self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._carrier.received(self._transport, data)

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import weakref
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -28,9 +27,7 @@ class AsyncDriver:
 
     def reset(self) -> None:
         """Start with fresh connections; a forked child does, and leaves its parent's alone."""
-        self._hubs: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._hubs: dict[asyncio.AbstractEventLoop, Hub] = {}
         self._here = threading.local()
 
     async def run(self, start: Callable[[float], Flow[T]]) -> T:
@@ -72,6 +69,9 @@ class AsyncDriver:
         loop = asyncio.get_running_loop()
         hub = self._hubs.get(loop)
         if hub is None:
+            for other in list(self._hubs):
+                if other.is_closed():
+                    self._hubs.pop(other, None)  # its connections went with it
             hub = self._hubs[loop] = Hub(loop, self.endpoints)
         await hub.meet(self._node_timeout)
         if hub.roster.clash is not None:

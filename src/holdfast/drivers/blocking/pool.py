@@ -2,7 +2,8 @@
 
 A thread has a line for as long as a round takes, and returns it before it sleeps. Taking a free
 line needs no lock: appending to and popping from a deque are atomic. The last one returned is the
-first one taken, so a quiet client uses one connection per node.
+first one taken, so a quiet client uses one connection per node. Threads that must wait are served
+in the order in which they came, before any that comes later.
 
 **Debts.** A release must go behind an unanswered request of its own lease. That request may have
 been sent on a line which another thread uses now; then the release is *also* left with that line
@@ -13,6 +14,7 @@ lost by it: then it is nobody's, closes itself, and another one may be made. No 
 two hands.
 """
 
+import contextlib
 import threading
 import weakref
 from collections import OrderedDict, deque
@@ -30,6 +32,19 @@ LOOK_AGAIN = 0.5
 """Seconds. Lines that come back wake a waiter; one that was lost to an exception cannot."""
 
 
+class _Waiter:
+    """A thread that waits for a line, and its bell: a lock that it cannot take until it is rung.
+
+    Not a `threading.Condition`: an exception inside its `wait()` leaves its lock unlocked.
+    """
+
+    __slots__ = ("__weakref__", "bell")
+
+    def __init__(self) -> None:
+        self.bell = threading.Lock()
+        self.bell.acquire()
+
+
 class Pool:
     """Lines, free and in use."""
 
@@ -39,8 +54,9 @@ class Pool:
         self._free: deque[Line] = deque()
         # Weak: a line lost to an exception at the wrong moment must not count for ever.
         self._all: weakref.WeakSet[Line] = weakref.WeakSet()
-        self._waiting = 0
-        self._returned = threading.Condition(threading.Lock())
+        self._making = threading.Lock()
+        self._waiting: deque[weakref.ref[_Waiter]] = deque()
+        """Who waits for a line, in order. Weak, as above."""
         self._stragglers: OrderedDict[str, tuple[weakref.ref[Line], ...]] = OrderedDict()
         self.closed = False
 
@@ -49,7 +65,7 @@ class Pool:
 
         Raises `ClientClosed` if there are no more lines to be had.
         """
-        if not self.closed:
+        if not self._waiting and not self.closed:  # who came first is served first
             try:
                 return self._free.pop()
             except IndexError:
@@ -57,22 +73,55 @@ class Pool:
         return self._wait()
 
     def _wait(self) -> Line:
-        with self._returned:
-            self._waiting += 1
-            try:
-                while not self.closed:  # rounds are short, so lines come back
-                    try:
-                        return self._free.pop()
-                    except IndexError:
-                        pass
-                    if len(self._all) < self._most:
-                        line = self._make()
-                        self._all.add(line)
+        waiter = _Waiter()
+        me = weakref.ref(waiter)
+        self._waiting.append(me)  # first: whoever returns a line after we looked sees us
+        rung = True
+        try:
+            while not self.closed:  # rounds are short, so lines come back
+                if not rung or self._first() is waiter:  # not rung: something was lost, so look
+                    line = self._find()
+                    if line is not None:
                         return line
-                    self._returned.wait(LOOK_AGAIN)
-            finally:
-                self._waiting -= 1
+                rung = waiter.bell.acquire(timeout=LOOK_AGAIN)
+        finally:
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(me)
+            self._ring()  # there may be a line for the next one as well
         raise ClientClosed("the client is closed")
+
+    def _first(self) -> "_Waiter | None":
+        """Return who has waited longest, striking out those that are lost."""
+        while True:  # until somebody is there, or nobody is left
+            try:
+                known = self._waiting[0]
+            except IndexError:
+                return None
+            waiter = known()
+            if waiter is not None:
+                return waiter
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(known)
+
+    def _find(self) -> Line | None:
+        """Return a free line or a new one, None if all are in use."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            pass
+        with self._making:
+            if len(self._all) >= self._most:
+                return None
+            line = self._make()
+            self._all.add(line)
+            return line
+
+    def _ring(self) -> None:
+        """Wake whoever has waited longest, to look for a line."""
+        waiter = self._first()
+        if waiter is not None:
+            with contextlib.suppress(RuntimeError):  # it was rung before, and is about to look
+                waiter.bell.release()
 
     def give_back(self, line: Line) -> None:
         """Return a line, after telling what it owes."""
@@ -90,8 +139,7 @@ class Pool:
         if self.closed:
             self._close_free()
         if self._waiting:
-            with self._returned:
-                self._returned.notify()
+            self._ring()
 
     # -- debts ------------------------------------------------------------------------------------
 
@@ -135,8 +183,7 @@ class Pool:
         """Close free lines now, and those in use when they come back. Nobody waits any longer."""
         self.closed = True
         self._close_free()
-        with self._returned:
-            self._returned.notify_all()
+        self._ring()  # who then leaves rings for the next one
 
     def _close_free(self) -> None:
         while True:  # until there are none

@@ -1,0 +1,151 @@
+"""The floor: the least that any client must do. Raw sockets, hiredis, the same scripts.
+
+What is sent is what holdfast sends, byte for byte, packed anew each time with a fresh token. No
+timeouts, no errors, no retries, no fork, no threads: nobody could use it, and nobody can beat it.
+"""
+
+import asyncio
+import os
+import select
+import socket
+from collections import deque
+from collections.abc import Sequence
+
+import hiredis
+
+from holdfast.core.effects import Command, Verb
+from holdfast.wire.commands import pack, pack_whole
+
+TTL_MS = 30_000
+
+
+def teach(paths: Sequence[str]) -> None:
+    """Make the nodes know the scripts, so that EVALSHA works from the start."""
+    for path in paths:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.connect(path)
+            for verb in Verb:
+                sock.sendall(pack_whole(Command(verb, "floor", "none", TTL_MS)))
+                sock.recv(4096)
+
+
+class BlockingFloor:
+    """Write to all nodes, then poll until a majority has answered; once per round."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        teach(paths)
+        self._poll = select.poll()
+        self._by_fd: dict[int, tuple[socket.socket, hiredis.Reader]] = {}
+        for path in paths:
+            sock = socket.socket(socket.AF_UNIX)
+            sock.connect(path)
+            sock.setblocking(False)
+            self._poll.register(sock, select.POLLIN)
+            self._by_fd[sock.fileno()] = sock, hiredis.Reader(notEnoughData=Ellipsis)
+        self._quorum = len(paths) // 2 + 1
+        self._late = dict.fromkeys(self._by_fd, 0)
+
+    def pair(self, name: str) -> None:
+        """Acquire and release once."""
+        token = os.urandom(20).hex()
+        self._round(Command(Verb.REQUEST, name, token, TTL_MS))
+        self._round(Command(Verb.RELEASE, name, token))
+
+    def _round(self, command: Command) -> None:
+        packed = pack(command)
+        for sock, _ in self._by_fd.values():
+            sock.send(packed)
+        late, yes = self._late, 0
+        for fd in late:
+            late[fd] += 1
+        while yes < self._quorum:
+            for fd, _ in self._poll.poll():
+                sock, reader = self._by_fd[fd]
+                reader.feed(sock.recv(65536))
+                while (reply := reader.gets()) is not Ellipsis:
+                    late[fd] -= 1
+                    if not late[fd]:
+                        yes += reply[0]
+
+    def close(self) -> None:
+        """Close the sockets."""
+        for sock, _ in self._by_fd.values():
+            sock.close()
+
+
+class _Pipe(asyncio.Protocol):
+    """One multiplexed connection: futures answered in order, written once per turn."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._reader = hiredis.Reader(notEnoughData=Ellipsis)
+        self._waiting: deque[_Votes] = deque()
+        self._unwritten: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+
+    def ask(self, packed: bytes, votes: "_Votes") -> None:
+        if not self._unwritten:
+            self._loop.call_soon(self._flush)
+        self._unwritten.append(packed)
+        self._waiting.append(votes)
+
+    def _flush(self) -> None:
+        data, self._unwritten = self._unwritten, []
+        self.transport.write(b"".join(data))  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        self._reader.feed(data)
+        while (reply := self._reader.gets()) is not Ellipsis:
+            self._waiting.popleft().add(reply[0])
+
+
+class _Votes:
+    """Counts one round's grants."""
+
+    __slots__ = ("_missing", "future")
+
+    def __init__(self, future: "asyncio.Future[None]", quorum: int) -> None:
+        self.future = future
+        self._missing = quorum
+
+    def add(self, vote: int) -> None:
+        self._missing -= vote
+        if self._missing == 0 and vote:
+            self.future.set_result(None)
+
+
+class AsyncFloor:
+    """The same for many tasks on one loop: one connection per node."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        teach(paths)
+        self._paths = paths
+        self._quorum = len(paths) // 2 + 1
+        self._pipes: list[_Pipe] = []
+
+    async def open(self) -> None:
+        """Connect."""
+        self._loop = asyncio.get_running_loop()
+        for path in self._paths:
+            _, pipe = await self._loop.create_unix_connection(lambda: _Pipe(self._loop), path)
+            self._pipes.append(pipe)
+
+    async def pair(self, name: str) -> None:
+        """Acquire and release once."""
+        token = os.urandom(20).hex()
+        await self._round(Command(Verb.REQUEST, name, token, TTL_MS))
+        await self._round(Command(Verb.RELEASE, name, token))
+
+    def _round(self, command: Command) -> "asyncio.Future[None]":
+        packed = pack(command)
+        votes = _Votes(self._loop.create_future(), self._quorum)
+        for pipe in self._pipes:
+            pipe.ask(packed, votes)
+        return votes.future
+
+    async def close(self) -> None:
+        """Close the connections."""
+        for pipe in self._pipes:
+            pipe.transport.close()  # type: ignore[attr-defined]
