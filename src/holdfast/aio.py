@@ -17,6 +17,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
@@ -253,17 +254,22 @@ class AsyncClient:
     def _shelf(self) -> Shelf[AsyncLease]:
         """What this task holds; gone when the task is."""
         task = _task()
-        shelf = self._shelves.get(task)
-        if shelf is None:
-            shelf = self._shelves[task] = Shelf()
+        owner, shelf = self._mine.get()
+        if owner() is not task:  # a child task inherits its parent's context, not its leases
+            shelf = Shelf()
+            self._mine.set((weakref.ref(task), shelf))
         return shelf
 
     def after_fork(self) -> None:
         """Start anew in a forked child: nothing of the parent's is ours."""
         self._driver.reset()
-        self._shelves: weakref.WeakKeyDictionary[asyncio.Task[Any], Shelf[AsyncLease]] = (
-            weakref.WeakKeyDictionary()
+        self._mine: ContextVar[tuple[Callable[[], object], Shelf[AsyncLease]]] = ContextVar(
+            "holdfast leases", default=(_nobody, Shelf())
         )
+
+
+def _nobody() -> None:
+    """Stand for the owner of a shelf that is nobody's."""
 
 
 def _task() -> "asyncio.Task[Any]":

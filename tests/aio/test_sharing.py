@@ -88,7 +88,7 @@ async def test_what_a_task_holds_is_its_own(client: holdfast.aio.AsyncClient, na
         assert not lease.is_held
 
 
-@pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_loops_in_several_threads_share_a_client(
     client: holdfast.aio.AsyncClient, name: str, in_thread: Callable
 ) -> None:
@@ -108,7 +108,7 @@ def test_loops_in_several_threads_share_a_client(
     gc.collect()
 
 
-@pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 def test_a_client_outlives_a_loop_that_was_closed_with_locks_held(
     client: holdfast.aio.AsyncClient, name: str
 ) -> None:

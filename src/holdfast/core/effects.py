@@ -9,12 +9,14 @@
 
 A driver that is interrupted (Ctrl-C, cancellation) throws the exception into the flow, performs
 the `Tell`s that follow, and lets the exception out.
+
+Effects and commands are made in every round, so they are named tuples: half the cost of frozen
+dataclasses.
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from enum import Enum
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from .tally import Tally
 
@@ -27,8 +29,7 @@ class Verb(Enum):
     RELEASE = "release"
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(NamedTuple):
     """One sentence to a node. Saying it twice with the same token is saying it once."""
 
     verb: Verb
@@ -37,8 +38,7 @@ class Command:
     ttl_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """Say `command` to every node and count the votes."""
 
     command: Command
@@ -46,15 +46,13 @@ class Ask:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Tell:
+class Tell(NamedTuple):
     """Say `command` to every node and go on."""
 
     command: Command
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep:
+class Sleep(NamedTuple):
     """Do nothing until then."""
 
     until: float

@@ -1,32 +1,30 @@
 """What is asked for: one lock's name and times, over so many nodes."""
 
-from dataclasses import dataclass
-
 from . import validity
 from .effects import Command, Verb
 
 
-@dataclass(frozen=True, slots=True)
 class Terms:
-    """A lock's terms, checked and fixed before the first round."""
+    """A lock's terms, checked and fixed before the first round, and what follows from them."""
 
-    name: str
-    ttl_ms: int
-    nodes: int
-    node_timeout: float
+    __slots__ = ("_patience", "_validity", "name", "nodes", "ttl", "ttl_ms")
 
-    @property
-    def ttl(self) -> float:
+    def __init__(self, name: str, ttl_ms: int, nodes: int, node_timeout: float) -> None:
+        self.name = name
+        self.nodes = nodes
+        self.ttl_ms = ttl_ms
+        self.ttl = ttl_ms / 1000
         """The ttl in seconds, as the nodes will count it."""
-        return self.ttl_ms / 1000
+        self._patience = validity.patience(node_timeout, self.ttl)
+        self._validity = validity.valid_until(0.0, self.ttl)
 
     def until(self, sent: float) -> float:
         """Return when a round that began at `sent` is over."""
-        return sent + validity.patience(self.node_timeout, self.ttl)
+        return sent + self._patience
 
     def valid_until(self, sent: float) -> float:
         """Return when a lease won by a round that began at `sent` ends."""
-        return validity.valid_until(sent, self.ttl)
+        return sent + self._validity
 
     def request(self, token: str) -> Command:
         """Ask for the lock, for an attempt named by `token`."""

@@ -5,12 +5,11 @@ ran out during the nap would look valid. Where there is no boot clock, monotonic
 """
 
 import time
+from functools import partial
 
 if hasattr(time, "CLOCK_BOOTTIME"):
-
-    def now() -> float:
-        """Return the time on our own clock, in seconds."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    now = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+    """Return the time on our own clock, in seconds."""
 
 else:  # pragma: no cover  # not Linux
-    now = time.monotonic
+    now = time.monotonic  # type: ignore[assignment]  # another callable that returns seconds

@@ -56,7 +56,7 @@ def _pack(eval_: bytes, script: bytes, command: Command) -> bytes:
     key, token = lock_key(command.name), command.token
     if command.verb is Verb.RELEASE:
         return pack_words((eval_, script, b"1", key, token))
-    return pack_words((eval_, script, b"1", key, token, command.ttl_ms))
+    return pack_words((eval_, script, b"1", key, token, str(command.ttl_ms)))
 
 
 def knows_not(reply: Any) -> bool:

@@ -41,10 +41,10 @@ still send them whole, so the answers do not matter.
 def greet(endpoint: Endpoint) -> Greeting:
     """Log in, name ourselves, select the database, ask who is there, teach the scripts."""
     login, name = endpoint.login(), endpoint.name()
-    hello: list[bytes | str | int] = ["HELLO", endpoint.protocol]
+    hello: list[bytes | str] = ["HELLO", str(endpoint.protocol)]
     if login:
         hello += ["AUTH", *(login if len(login) == 2 else ("default", *login))]
-    select: list[Words] = [("SELECT", endpoint.db)] if endpoint.db else []
+    select: list[Words] = [("SELECT", str(endpoint.db))] if endpoint.db else []
     start: list[Words] = [(*hello, "SETNAME", name)]
     replies = yield start + select + _QUESTION + _LESSON
     if isinstance(replies[0], hiredis.ReplyError) and _speaks_no_hello(str(replies[0])):

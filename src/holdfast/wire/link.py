@@ -71,9 +71,12 @@ class Link:
 
         Raises `hiredis.ProtocolError` if the bytes are no protocol; the connection is then useless.
         """
-        reader = self._reader
+        reader, awaiting = self._reader, self.awaiting
         reader.feed(data)
         while (reply := reader.gets()) is not NOTHING:
+            if type(reply) is list and awaiting:  # a script's answer: neither push nor greeting
+                awaiting.popleft().answer(self, reply)
+                continue
             if isinstance(reply, hiredis.PushNotification):
                 continue
             if self.greeted is None:

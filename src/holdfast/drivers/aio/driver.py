@@ -43,7 +43,11 @@ class AsyncDriver:
             while True:  # until the flow ends: its waits are bounded by its effects
                 try:
                     if isinstance(effect, Ask):
-                        await hub.ask(effect, clock.now())
+                        round_, over = hub.ask(effect, clock.now())
+                        try:
+                            await over
+                        finally:
+                            round_.open = False
                     elif isinstance(effect, Sleep):
                         await asyncio.sleep(effect.until - clock.now())
                     else:

@@ -1,12 +1,9 @@
 """A loop's connections, its open rounds and their deadlines."""
 
 import asyncio
-import heapq
-import itertools
 from collections.abc import Sequence
 
 from ...core.effects import Ask, Command
-from ...core.votes import Verdict
 from ...wire import commands
 from ...wire.endpoint import Endpoint
 from ...wire.round import Round
@@ -17,6 +14,9 @@ from .carrier import AsyncCarrier
 
 MOST_UNANSWERED = 65_536
 """Per node. All tasks of a loop share a connection: a hung node must not eat the memory."""
+
+TICKS = 500
+"""Per second. A round ends up to one tick late: 2 ms, a small part of the usual patience."""
 
 
 class Hub:
@@ -34,8 +34,8 @@ class Hub:
             channel.on_settled = self._look
             self.channels.append(channel)
         self._meeting: asyncio.Future[None] | None = None
-        self._deadlines: list[tuple[float, int, Round]] = []
-        self._order = itertools.count()
+        self._deadlines: dict[int, list[Round]] = {}
+        self._next = 0
         self._alarm: asyncio.TimerHandle | None = None
 
     async def meet(self, timeout: float) -> None:
@@ -54,19 +54,15 @@ class Hub:
             if not meeting.done():
                 meeting.set_result(None)
 
-    async def ask(self, effect: Ask, now: float) -> None:
-        """Say the command to all nodes; return when the tally is decided or the time is up."""
-        decided = self.loop.create_future()
-        round_ = Round(effect.command, effect.tally, decided)
-        self._post(round_, commands.pack(effect.command), now)
-        if effect.tally.verdict is Verdict.PENDING:
-            self._expect(effect.until, round_, now)
-            try:
-                await decided
-            finally:
-                round_.open = False
-        else:
-            round_.open = False
+    def ask(self, effect: Ask, now: float) -> "tuple[Round, asyncio.Future[None]]":
+        """Say the command to all nodes; return the round, and what comes when it is over."""
+        command, tally, until = effect
+        over: asyncio.Future[None] = self.loop.create_future()
+        round_ = Round(command, tally, over)
+        self._post(round_, commands.pack(command), now)
+        if round_.open:
+            self._expect(until, round_)
+        return round_, over
 
     def tell(self, command: Command, now: float) -> None:
         """Say the command to all nodes, behind what they have not answered yet."""
@@ -76,23 +72,34 @@ class Hub:
         for channel in self.channels:
             channel.post(round_, packed, now)
 
-    # -- deadlines: one timer for all of them -----------------------------------------------------
+    # -- deadlines: one timer for all of them, in ticks -------------------------------------------
 
-    def _expect(self, until: float, round_: Round, now: float) -> None:
-        heapq.heappush(self._deadlines, (until, next(self._order), round_))
-        if self._alarm is None:
-            self._alarm = self.loop.call_later(until - now, self._ring)
-        elif self._deadlines[0][2] is round_:
+    def _expect(self, until: float, round_: Round) -> None:
+        """Remember when a round must end. Most end long before, so this must cost little."""
+        tick = int(until * TICKS) + 1
+        rounds = self._deadlines.get(tick)
+        if rounds is not None:
+            rounds.append(round_)
+            return
+        self._deadlines[tick] = [round_]
+        if self._alarm is None or tick < self._next:
+            self._set_alarm(tick)
+
+    def _set_alarm(self, tick: int) -> None:
+        if self._alarm is not None:
             self._alarm.cancel()
-            self._alarm = self.loop.call_later(until - now, self._ring)
+        self._next = tick
+        self._alarm = self.loop.call_later(tick / TICKS - clock.now(), self._ring)
 
     def _ring(self) -> None:
-        """End the rounds whose time is up, and wait for the next that is still open."""
-        self._alarm, now = None, clock.now()
-        while self._deadlines and (self._deadlines[0][0] <= now or not self._deadlines[0][2].open):
-            heapq.heappop(self._deadlines)[2].close()
+        """End the rounds whose time is up."""
+        self._alarm, now = None, int(clock.now() * TICKS)
+        for tick in [tick for tick in self._deadlines if tick <= now]:
+            for round_ in self._deadlines.pop(tick):
+                if round_.open:
+                    round_.close()
         if self._deadlines:
-            self._alarm = self.loop.call_later(self._deadlines[0][0] - now, self._ring)
+            self._set_alarm(min(self._deadlines))
 
     def close(self) -> None:
         """Close all connections, and end the rounds that wait for them."""
@@ -100,6 +107,7 @@ class Hub:
             self._alarm.cancel()
         for channel in self.channels:
             channel.close()
-        for _, _, round_ in self._deadlines:
-            round_.close()
+        for rounds in self._deadlines.values():
+            for round_ in rounds:
+                round_.close()
         self._deadlines.clear()

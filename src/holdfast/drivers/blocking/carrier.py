@@ -1,18 +1,15 @@
 """One connection's bytes, on a line's selector."""
 
-import selectors
 import weakref
 from typing import TYPE_CHECKING
 
 from ..channel import Channel
+from .poller import READ, READ_WRITE
 from .resolver import Address, Lookup, lookup, unix_address
 from .transport import Transport
 
 if TYPE_CHECKING:
     from .line import Line
-
-READ = selectors.EVENT_READ
-READ_WRITE = selectors.EVENT_READ | selectors.EVENT_WRITE
 
 
 class BlockingCarrier:

@@ -78,8 +78,7 @@ class BlockingDriver:
                         if unwinding:
                             line.drain(clock.now() + self._node_timeout)
                     if owed is not None:
-                        late, owed = owed, None
-                        raise late
+                        raise owed
                     effect = flow.send(clock.now())
                 except StopIteration as end:
                     return end.value  # type: ignore[no-any-return]  # a flow returns its T
@@ -89,9 +88,11 @@ class BlockingDriver:
                     if isinstance(effect, Tell) and not unwinding:
                         owed = interruption  # after telling again: twice is once
                     else:
+                        owed = None
                         effect = flow.throw(interruption)
                     unwinding = True
         finally:
+            owed = None  # an exception that knows its own frame would keep a lost line alive
             returned, line = line, None
             if returned is not None:
                 pool.give_back(returned)

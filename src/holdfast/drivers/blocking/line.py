@@ -1,7 +1,6 @@
 """A line: one connection to every node, on one selector, used by one thread at a time."""
 
 import contextlib
-import selectors
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,11 +14,7 @@ from .. import clock
 from ..channel import Channel
 from ..roster import Roster
 from .carrier import BlockingCarrier
-
-# `poll` keeps its list in the process. An epoll's list is shared with forked children, which could
-# then take connections off their parent's list.
-_Selector = getattr(selectors, "PollSelector", selectors.DefaultSelector)
-
+from .poller import READ, Poller
 
 MOST_UNANSWERED = 64
 """Per connection. A line has one round at a time, so only a hung node ever owes as many."""
@@ -37,7 +32,7 @@ class Line:
         """False while connections are being changed: an exception then leaves them unusable."""
         self.debts: deque[Command] = deque()
         """What others want told behind unanswered requests here; appended by any thread."""
-        self._selector: selectors.BaseSelector = _Selector()
+        self._poller = Poller()
         self.channels = [
             Channel(node, endpoint, self.roster, most_unanswered=MOST_UNANSWERED, deaf=True)
             for node, endpoint in enumerate(endpoints)
@@ -104,8 +99,7 @@ class Line:
         for channel in self.channels:
             channel.close()
         for end in self._bell or ():
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(end)
+            self._poller.forget(end)
             end.close()
         self._bell = None
         self.consistent = True
@@ -124,29 +118,22 @@ class Line:
         self.consistent = True
 
     def _turn(self, timeout: float) -> None:
-        """Wait for the selector, and move on whatever it names."""
-        events = self._selector.select(timeout)
+        """Wait for something to happen, and move on whatever it is about."""
+        ready = self._poller.wait(timeout)
         self.consistent = False
-        for key, _ in events:
-            if key.data is None:
-                self._answer_bell()
-            else:
-                key.data.on_event()
+        for on_event in ready:
+            on_event()
         self.consistent = True
 
     # -- what carriers call -----------------------------------------------------------------------
 
     def watch(self, sock: socket.socket, mask: int, carrier: BlockingCarrier) -> None:
         """Look for `mask` on a connection."""
-        try:
-            self._selector.modify(sock, mask, carrier)
-        except KeyError:
-            self._selector.register(sock, mask, carrier)
+        self._poller.watch(sock, mask, carrier.on_event)
 
     def unwatch(self, sock: socket.socket) -> None:
         """Look for nothing on a connection any more."""
-        with contextlib.suppress(KeyError, ValueError):
-            self._selector.unregister(sock)
+        self._poller.forget(sock)
 
     def bell(self) -> Callable[[], None]:
         """Return what another thread calls to end the selector's wait: a look-up is done."""
@@ -154,7 +141,7 @@ class Line:
             self._bell = socket.socketpair()
             for end in self._bell:
                 end.setblocking(False)
-            self._selector.register(self._bell[0], selectors.EVENT_READ, None)
+            self._poller.watch(self._bell[0], READ, self._answer_bell)
         return self._ring
 
     def _ring(self) -> None:
