@@ -28,8 +28,8 @@ from .core.acquire import acquire
 from .core.holding import Holding
 from .core.outcomes import Acquired, Released
 from .core.terms import Terms
-from .drivers import clock
 from .drivers.aio import AsyncDriver
+from .drivers.port import AsyncPort
 from .drivers.source import SystemSource
 from .errors import BadInput, Busy
 from .forking import after_fork
@@ -89,13 +89,13 @@ class AsyncLease(LeaseFacts):
     """
 
     def __init__(
-        self, driver: AsyncDriver, holding: Holding, forget: Callable[["AsyncLease"], None]
+        self, driver: AsyncPort, holding: Holding, forget: Callable[["AsyncLease"], None]
     ) -> None:
-        super().__init__(driver.endpoints, holding, forget)
+        super().__init__(driver, holding, forget)
         self._driver = driver
 
     async def renew(self) -> None:
-        flow, begun = self._renewing(), clock.now()
+        flow, begun = self._renewing(), self._driver.now()
         self._renewed(await self._driver.run(flow), begun)
 
     async def release(self) -> Released:
@@ -177,7 +177,7 @@ class AsyncClient:
     A forked child may go on using it: it starts with fresh connections, and holds nothing.
     """
 
-    def __init__(self, driver: AsyncDriver, settings: Settings) -> None:
+    def __init__(self, driver: AsyncPort, settings: Settings) -> None:
         self._driver = driver
         self._settings = settings
         self._source = SystemSource()

@@ -12,6 +12,7 @@ from .core.holding import Holding
 from .core.outcomes import Acquired
 from .core.terms import Terms
 from .drivers.blocking import BlockingDriver
+from .drivers.port import BlockingPort
 from .drivers.source import SystemSource
 from .errors import BadInput, DuplicateNode
 from .forking import after_fork
@@ -75,7 +76,7 @@ class Client:
     A forked child may go on using it: it starts with fresh connections, and holds nothing.
     """
 
-    def __init__(self, driver: BlockingDriver, settings: Settings) -> None:
+    def __init__(self, driver: BlockingPort, settings: Settings) -> None:
         self._driver = driver
         self._settings = settings
         self._source = SystemSource()

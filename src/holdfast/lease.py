@@ -11,20 +11,16 @@ from .core.holding import Holding, State
 from .core.outcomes import Lost, Released, Renewed, Unsure
 from .core.release import release
 from .core.renew import renew
-from .drivers import clock
-from .drivers.blocking import BlockingDriver
+from .drivers.port import BlockingPort, Port
 from .errors import LeaseLost, NotHeld, Unreachable
 from .reports import reports_of
-from .wire.endpoint import Endpoint
 
 
 class LeaseFacts:
     """All of a lease that needs no waiting; how to wait is its client's business."""
 
-    def __init__(
-        self, endpoints: tuple[Endpoint, ...], holding: Holding, forget: Callable[[Any], None]
-    ) -> None:
-        self._endpoints = endpoints
+    def __init__(self, port: Port, holding: Holding, forget: Callable[[Any], None]) -> None:
+        self._port = port
         self._holding = holding
         self._forget = forget
         self._pid = os.getpid()
@@ -48,18 +44,18 @@ class LeaseFacts:
     @property
     def valid_for(self) -> float:
         """How many seconds the lease may still be relied upon, by our own clock; 0 if not held."""
-        left = self._holding.valid_until - clock.now()
+        left = self._holding.valid_until - self._port.now()
         return left if left > 0 and self.is_held else 0.0
 
     @property
     def is_held(self) -> bool:
         """True while the lease may be relied upon. Asks nobody: it needs only our own clock."""
-        return self._is_ours() and self._holding.is_held(clock.now())
+        return self._is_ours() and self._holding.is_held(self._port.now())
 
     def ensure_held(self) -> None:
         """Raise `LeaseLost` or `NotHeld` unless the lease is held."""
         self._ensure_ours()
-        reason = self._holding.loss(clock.now())
+        reason = self._holding.loss(self._port.now())
         if reason is not None:
             raise LeaseLost(self.name, reason)
 
@@ -84,8 +80,8 @@ class LeaseFacts:
             case Renewed(valid_until):
                 self._holding.renewed(valid_until)
             case Unsure(tally):
-                reports = reports_of(self._endpoints, tally)
-                raise Unreachable(self.name, reports, clock.now() - begun)
+                reports = reports_of(self._port.endpoints, tally)
+                raise Unreachable(self.name, reports, self._port.now() - begun)
             case Lost(reason):
                 self._holding.lose(reason)
                 self._forget(self)
@@ -137,9 +133,9 @@ class Lease(LeaseFacts):
     """
 
     def __init__(
-        self, driver: BlockingDriver, holding: Holding, forget: Callable[["Lease"], None]
+        self, driver: BlockingPort, holding: Holding, forget: Callable[["Lease"], None]
     ) -> None:
-        super().__init__(driver.endpoints, holding, forget)
+        super().__init__(driver, holding, forget)
         self._driver = driver
 
     def renew(self) -> None:
@@ -148,7 +144,7 @@ class Lease(LeaseFacts):
         Raises `LeaseLost` if the lease has ended, and `Unreachable` if too few nodes answered: then
         it holds on until its old end, and renewing may be tried again.
         """
-        flow, begun = self._renewing(), clock.now()
+        flow, begun = self._renewing(), self._port.now()
         self._renewed(self._driver.run(flow), begun)
 
     def release(self) -> Released:

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.embedded import ThrowawayNode, ThrowawayNodes
 from rig.proxy import Proxy
 
@@ -42,10 +42,8 @@ def lone(fragile: ThrowawayNodes, proxy: Callable[[ThrowawayNode], Proxy]) -> Si
 
 
 @pytest.fixture
-def warm(fragile: ThrowawayNodes, short_dir: Path) -> None:
+def warm(fragile: ThrowawayNodes) -> None:
     """Let the nodes know all scripts."""
-    import holdfast
-
     for node in fragile:
         with holdfast.connect(node.url, node_timeout=5) as client, client.lock("warm") as lease:
             lease.renew()

@@ -46,6 +46,22 @@ def test_waiting_for_a_line_does_not_use_up_the_round(
     assert waiting.result() is not None
 
 
+def test_who_waits_for_a_line_is_served_before_who_comes_later(
+    healthy: list[ThrowawayNode], connect: Connect, name: str, in_thread: Callable
+) -> None:
+    client = connect(healthy[0].url, connections=1)
+    pool = client._driver._pool
+    for number in range(20):
+        line = pool.take()
+        waiting = in_thread(client.try_lock, f"{name}:{number}")
+        until(lambda: pool._waiting)
+        pool.give_back(line)
+        line = pool.take()
+        assert token_on(healthy[0], f"{name}:{number}"), "it was served first"
+        pool.give_back(line)
+        assert waiting.result() is not None
+
+
 def test_close_ends_the_wait_for_a_line(
     healthy: list[ThrowawayNode], connect: Connect, name: str, in_thread: Callable
 ) -> None:

@@ -144,3 +144,36 @@ def test_interruptions_at_random_moments(healthy: list[ThrowawayNode], python, n
     struck, _ = map(int, output.split())
     assert struck > 20
     until(lambda: not any(node.call("EXISTS", f"hf:{{{name}:0}}") == "1" for node in healthy))
+
+
+PACKING = """
+    import signal, time
+    from holdfast.core.effects import Command, Verb
+    from holdfast.wire import commands
+
+    class Interruption(BaseException):
+        pass
+
+    def strike(*_):
+        raise Interruption
+
+    command = Command(Verb.REQUEST, "x", "token", 30000)
+    expected, struck = commands.pack(command), 0
+    signal.signal(signal.SIGALRM, strike)
+    end = time.monotonic() + 1
+    while time.monotonic() < end:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 0.0001)
+            while True:
+                assert commands.pack(command) == expected
+        except Interruption:
+            struck += 1
+    print(struck)
+"""
+
+
+def test_an_interruption_while_a_command_is_written_does_not_crash(python) -> None:
+    process = python(PACKING)
+    output, errors = process.communicate()
+    assert (process.returncode, errors) == (0, "")
+    assert int(output) > 20
