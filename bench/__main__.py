@@ -28,11 +28,14 @@ def main(arguments: list[str] | None = None) -> int:
     repeats, seconds = (5, 0.1) if options.quick else (options.repeats, 0.3)
     console = Console(stderr=True)
     with (
-        ThrowawayNodes(5) as nodes,
+        ThrowawayNodes(5, tcp=True) as nodes,
         Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
     ):
         task = progress.add_task("measuring", total=Bench.STEPS * repeats)
-        bench = Bench(nodes, repeats=repeats, seconds=seconds, tick=lambda: progress.advance(task))
+        urls = nodes.urls if options.unix else nodes.tcp_urls
+        bench = Bench(
+            nodes, urls, repeats=repeats, seconds=seconds, tick=lambda: progress.advance(task)
+        )
         suites = list(bench.run())
     if options.json:
         sys.stdout.write(json.dumps(_as_json(suites), indent=2) + "\n")
@@ -48,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Compare holdfast with a raw floor and with its peers, on throw-away nodes.",
     )
     parser.add_argument("--quick", action="store_true", help="fewer and shorter repeats")
+    parser.add_argument("--unix", action="store_true", help="unix sockets instead of TCP")
     parser.add_argument("--repeats", type=int, default=15, help="repeats per contender (15)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")

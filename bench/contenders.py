@@ -1,7 +1,9 @@
 """Who is measured: holdfast, the floor, and the peers as their own documentation uses them.
 
-A contender does *pairs*: acquire a lock and release it. Names are its own, so nothing is contended:
-what is measured is the cost of the client and its round trips.
+A contender does *pairs*: acquire a lock and release it. Nothing is contended: what is measured is
+the cost of the client and its round trips. Each runs in a process of its own (`worker.py`) and
+imports only what it needs, so that a peer can be measured without hiredis, as `pip install redis`
+gives it, and with it.
 """
 
 import asyncio
@@ -9,159 +11,92 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-import pottery
-import redis
-import redis.asyncio
-import redis_lock
-import redlock
-
-import holdfast
-import holdfast.aio
-
-from .floor import AsyncFloor, BlockingFloor
-
 TTL = 30.0
 
-logging.getLogger("redlock").setLevel(logging.CRITICAL)
-logging.getLogger("pottery").setLevel(logging.CRITICAL)
-logging.getLogger("redis_lock").setLevel(logging.CRITICAL)
+for noisy in ("redlock", "pottery", "redis_lock"):
+    logging.getLogger(noisy).setLevel(logging.CRITICAL)
+
+Pair = Callable[[], object]
+AsyncPair = Callable[[str], Awaitable[object]]
 
 
-class Contender:
-    """One way to acquire and release, on this thread."""
-
-    def __init__(
-        self, name: str, pair: Callable[[], object], close: Callable[[], object] = lambda: None
-    ) -> None:
-        self.name = name
-        self.close = close
-        self._pair = pair
-
-    def run(self, pairs: int) -> None:
-        """Do so many pairs, one after the other."""
-        for _ in range(pairs):
-            self._pair()
+# -- blocking: a function that does one pair ------------------------------------------------------
 
 
-class AsyncContender:
-    """One way to acquire and release, by many tasks on one loop, each with a lock of its own."""
-
-    def __init__(
-        self,
-        name: str,
-        tasks: int,
-        open_: Callable[[], Awaitable[Callable[[str], Awaitable[object]]]],
-        close: Callable[[], Awaitable[object]],
-    ) -> None:
-        self.name = name
-        self._tasks = tasks
-        self._runner = asyncio.Runner()
-        self._pair = self._runner.run(_awaited(open_()))
-        self._close = close
-
-    def run(self, pairs: int) -> None:
-        """Do so many pairs, shared out among the tasks."""
-        self._runner.run(self._run(max(1, pairs // self._tasks)))
-
-    async def _run(self, each: int) -> None:
-        async with asyncio.TaskGroup() as group:
-            for number in range(self._tasks):
-                group.create_task(self._worker(f"{self.name}:{number}", each))
-
-    async def _worker(self, name: str, each: int) -> None:
-        for _ in range(each):
-            await self._pair(name)
-
-    def close(self) -> None:
-        """Close the connections and the loop."""
-        self._runner.run(_awaited(self._close()))
-        self._runner.close()
-
-
-async def _awaited(awaitable: Awaitable[Any]) -> Any:
-    return await awaitable
-
-
-# -- blocking -------------------------------------------------------------------------------------
-
-
-def floor(paths: Sequence[str]) -> Contender:
+def floor(urls: Sequence[str]) -> Pair:
     """Return the floor."""
-    made = BlockingFloor(paths)
-    return Contender("floor", lambda: made.pair("floor"), made.close)
+    from .floor import BlockingFloor
+
+    made = BlockingFloor(urls)
+    return lambda: made.pair("floor")
 
 
-def ours(paths: Sequence[str], name: str = "holdfast") -> Contender:
-    """Return holdfast: the lock object is made once, each acquire gives its own lease."""
-    client = holdfast.connect(*(f"unix://{path}" for path in paths))
-    lock = client.lock(name, ttl=TTL)
-    return Contender(name, lambda: lock.acquire().release(), client.close)
+def ours(urls: Sequence[str]) -> Pair:
+    """Return holdfast: the lock object is made once, each acquire gives a lease of its own."""
+    import holdfast
+
+    lock = holdfast.connect(*urls).lock("holdfast", ttl=TTL)
+    return lambda: lock.acquire().release()
 
 
-def redis_py(path: str) -> Contender:
-    """Return redis-py's Lock."""
-    client = redis.Redis(unix_socket_path=path)
-    lock = client.lock("redis-py", timeout=TTL)
+def redis_py(urls: Sequence[str]) -> Pair:
+    """Return redis-py's Lock; the lock object is made once."""
+    import redis
 
-    def pair() -> None:
-        lock.acquire()
-        lock.release()
-
-    return Contender("redis-py Lock", pair, client.close)
+    return _twice(redis.Redis.from_url(urls[0]).lock("redis-py", timeout=TTL))
 
 
-def python_redis_lock(path: str) -> Contender:
-    """Return python-redis-lock; a lock object of it can be acquired again and again."""
-    client = redis.Redis(unix_socket_path=path)
-    lock = redis_lock.Lock(client, "python-redis-lock", expire=int(TTL))
+def python_redis_lock(urls: Sequence[str]) -> Pair:
+    """Return python-redis-lock; the lock object is made once."""
+    import redis
+    import redis_lock
 
-    def pair() -> None:
-        lock.acquire()
-        lock.release()
-
-    return Contender("python-redis-lock", pair, client.close)
+    client = redis.Redis.from_url(urls[0])
+    return _twice(redis_lock.Lock(client, "python-redis-lock", expire=int(TTL)))
 
 
-def redlock_py(paths: Sequence[str]) -> Contender:
+def redlock_py(urls: Sequence[str]) -> Pair:
     """Return redlock-py."""
-    clients = [redis.Redis(unix_socket_path=path) for path in paths]
-    manager = redlock.Redlock(clients)
+    import redlock
 
-    def pair() -> None:
-        manager.unlock(manager.lock("redlock-py", int(TTL * 1000)))
-
-    return Contender("redlock-py", pair, lambda: [client.close() for client in clients])
+    manager = redlock.Redlock(list(urls))
+    return lambda: manager.unlock(manager.lock("redlock-py", int(TTL * 1000)))
 
 
-def pottery_redlock(paths: Sequence[str]) -> Contender:
-    """Return pottery's Redlock."""
-    clients = {redis.Redis(unix_socket_path=path) for path in paths}
-    lock = pottery.Redlock(key="pottery", masters=clients, auto_release_time=TTL)
+def pottery_redlock(urls: Sequence[str]) -> Pair:
+    """Return pottery's Redlock; the lock object is made once."""
+    import pottery
+    import redis
 
+    masters = {redis.Redis.from_url(url) for url in urls}
+    return _twice(pottery.Redlock(key="pottery", masters=masters, auto_release_time=TTL))
+
+
+def _twice(lock: Any) -> Pair:
     def pair() -> None:
         lock.acquire()
         lock.release()
 
-    return Contender("pottery Redlock", pair, lambda: [client.close() for client in clients])
+    return pair
 
 
-# -- asyncio --------------------------------------------------------------------------------------
+# -- asyncio: a function that does one pair for a task --------------------------------------------
 
 
-def async_floor(paths: Sequence[str], tasks: int) -> AsyncContender:
+async def async_floor(urls: Sequence[str]) -> AsyncPair:
     """Return the floor for many tasks."""
-    made = AsyncFloor(paths)
+    from .floor import AsyncFloor
 
-    async def open_() -> Callable[[str], Awaitable[object]]:
-        await made.open()
-        return made.pair
-
-    return AsyncContender("floor", tasks, open_, made.close)
+    made = AsyncFloor(urls)
+    await made.open()
+    return made.pair
 
 
-def async_ours(paths: Sequence[str], tasks: int) -> AsyncContender:
+async def async_ours(urls: Sequence[str]) -> AsyncPair:
     """Return holdfast's asyncio client: one client, a lock object per task."""
-    client = holdfast.aio.connect(*(f"unix://{path}" for path in paths))
+    import holdfast.aio
+
+    client = holdfast.aio.connect(*urls)
     locks: dict[str, holdfast.aio.AsyncLock] = {}
 
     async def pair(name: str) -> None:
@@ -171,15 +106,14 @@ def async_ours(paths: Sequence[str], tasks: int) -> AsyncContender:
         lease = await lock.acquire()
         await lease.release()
 
-    async def open_() -> Callable[[str], Awaitable[object]]:
-        return pair
-
-    return AsyncContender("holdfast", tasks, open_, client.close)
+    return pair
 
 
-def async_redis_py(path: str, tasks: int) -> AsyncContender:
+async def async_redis_py(urls: Sequence[str]) -> AsyncPair:
     """Return redis-py's asyncio Lock: one client, a lock object per task."""
-    client = redis.asyncio.Redis(unix_socket_path=path)
+    import redis.asyncio
+
+    client = redis.asyncio.Redis.from_url(urls[0])
     locks: dict[str, Any] = {}
 
     async def pair(name: str) -> None:
@@ -189,7 +123,32 @@ def async_redis_py(path: str, tasks: int) -> AsyncContender:
         await lock.acquire()
         await lock.release()
 
-    async def open_() -> Callable[[str], Awaitable[object]]:
-        return pair
+    return pair
 
-    return AsyncContender("redis-py asyncio Lock", tasks, open_, client.aclose)
+
+BLOCKING: dict[str, Callable[[Sequence[str]], Pair]] = {
+    "floor": floor,
+    "holdfast": ours,
+    "redis-py": redis_py,
+    "python-redis-lock": python_redis_lock,
+    "redlock-py": redlock_py,
+    "pottery": pottery_redlock,
+}
+
+ASYNC: dict[str, Callable[[Sequence[str]], Awaitable[AsyncPair]]] = {
+    "floor": async_floor,
+    "holdfast": async_ours,
+    "redis-py": async_redis_py,
+}
+
+
+async def share_out(pair: AsyncPair, tasks: int, pairs: int) -> None:
+    """Let so many tasks do so many pairs, each with a lock of its own."""
+
+    async def work(name: str) -> None:
+        for _ in range(max(1, pairs // tasks)):
+            await pair(name)
+
+    async with asyncio.TaskGroup() as group:
+        for number in range(tasks):
+            group.create_task(work(f"bench:{number}"))

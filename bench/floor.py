@@ -10,6 +10,7 @@ import select
 import socket
 from collections import deque
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import hiredis
 
@@ -19,11 +20,22 @@ from holdfast.wire.commands import pack, pack_whole
 TTL_MS = 30_000
 
 
-def teach(paths: Sequence[str]) -> None:
+def dial(url: str) -> socket.socket:
+    """Connect to `redis://host:port` or `unix://path`, and no more."""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(parts.path)
+        return sock
+    sock = socket.create_connection((parts.hostname, parts.port))
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def teach(urls: Sequence[str]) -> None:
     """Make the nodes know the scripts, so that EVALSHA works from the start."""
-    for path in paths:
-        with socket.socket(socket.AF_UNIX) as sock:
-            sock.connect(path)
+    for url in urls:
+        with dial(url) as sock:
             for verb in Verb:
                 sock.sendall(pack_whole(Command(verb, "floor", "none", TTL_MS)))
                 sock.recv(4096)
@@ -32,17 +44,16 @@ def teach(paths: Sequence[str]) -> None:
 class BlockingFloor:
     """Write to all nodes, then poll until a majority has answered; once per round."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        teach(paths)
+    def __init__(self, urls: Sequence[str]) -> None:
+        teach(urls)
         self._poll = select.poll()
         self._by_fd: dict[int, tuple[socket.socket, hiredis.Reader]] = {}
-        for path in paths:
-            sock = socket.socket(socket.AF_UNIX)
-            sock.connect(path)
+        for url in urls:
+            sock = dial(url)
             sock.setblocking(False)
             self._poll.register(sock, select.POLLIN)
             self._by_fd[sock.fileno()] = sock, hiredis.Reader(notEnoughData=Ellipsis)
-        self._quorum = len(paths) // 2 + 1
+        self._quorum = len(urls) // 2 + 1
         self._late = dict.fromkeys(self._by_fd, 0)
 
     def pair(self, name: str) -> None:
@@ -66,11 +77,6 @@ class BlockingFloor:
                     late[fd] -= 1
                     if not late[fd]:
                         yes += reply[0]
-
-    def close(self) -> None:
-        """Close the sockets."""
-        for sock, _ in self._by_fd.values():
-            sock.close()
 
 
 class _Pipe(asyncio.Protocol):
@@ -119,17 +125,19 @@ class _Votes:
 class AsyncFloor:
     """The same for many tasks on one loop: one connection per node."""
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        teach(paths)
-        self._paths = paths
-        self._quorum = len(paths) // 2 + 1
+    def __init__(self, urls: Sequence[str]) -> None:
+        teach(urls)
+        self._urls = urls
+        self._quorum = len(urls) // 2 + 1
         self._pipes: list[_Pipe] = []
 
     async def open(self) -> None:
         """Connect."""
         self._loop = asyncio.get_running_loop()
-        for path in self._paths:
-            _, pipe = await self._loop.create_unix_connection(lambda: _Pipe(self._loop), path)
+        for url in self._urls:
+            _, pipe = await self._loop.create_connection(
+                lambda: _Pipe(self._loop), sock=_non_blocking(dial(url))
+            )
             self._pipes.append(pipe)
 
     async def pair(self, name: str) -> None:
@@ -145,7 +153,7 @@ class AsyncFloor:
             pipe.ask(packed, votes)
         return votes.future
 
-    async def close(self) -> None:
-        """Close the connections."""
-        for pipe in self._pipes:
-            pipe.transport.close()  # type: ignore[attr-defined]
+
+def _non_blocking(sock: socket.socket) -> socket.socket:
+    sock.setblocking(False)
+    return sock

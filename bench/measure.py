@@ -4,19 +4,21 @@ machine does falls on all of them alike.
 
 import random
 import statistics
-import time
-from collections.abc import Callable, Iterable
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 
-class Runnable(Protocol):
-    """What can be measured."""
+@dataclass(frozen=True)
+class Entry:
+    """A contender, as it takes part in a suite."""
 
+    title: str
     name: str
-
-    def run(self, pairs: int) -> None:
-        """Do so many pairs."""
+    urls: Sequence[str]
+    tasks: int = 0
+    hiredis: bool = True
 
 
 @dataclass(frozen=True)
@@ -36,43 +38,63 @@ class Figure:
         return cls(median, low, high)
 
 
-def calibrate(subject: Runnable, seconds: float) -> int:
-    """Return how many pairs take about so long; warms the subject up as well."""
-    pairs = 100
-    while True:
-        spent = _timed(subject, pairs)
-        if spent >= seconds / 4 or pairs >= 1_000_000:
-            return max(100, int(pairs * seconds / spent))
-        pairs *= 4
+class Worker:
+    """A contender's process."""
 
+    def __init__(self, entry: Entry) -> None:
+        flags = ["--tasks", str(entry.tasks)] + ["--without-hiredis"] * (not entry.hiredis)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.worker", *flags, entry.name, *entry.urls],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
 
-def _timed(subject: Runnable, pairs: int) -> float:
-    started = time.perf_counter()
-    subject.run(pairs)
-    return time.perf_counter() - started
+    def seconds(self, pairs: int) -> float:
+        """Return how long so many pairs take."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{pairs}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"a contender ended by itself: {self._process.args}")
+        return float(answer)
+
+    def calibrate(self, seconds: float) -> int:
+        """Return how many pairs take about so long; warms the contender up as well."""
+        pairs = 200
+        while (spent := self.seconds(pairs)) < seconds / 4 and pairs < 1_000_000:
+            pairs *= 4
+        return max(200, int(pairs * seconds / spent))
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate()
 
 
 def interleaved(
-    subjects: Iterable[Runnable],
+    entries: Sequence[Entry],
     *,
     repeats: int,
     seconds: float,
     tick: Callable[[], None],
-    around: Callable[[Runnable, Callable[[], None]], None] = lambda _, go: go(),
+    around: Callable[[Entry, Callable[[], float]], float] = lambda _, go: go(),
 ) -> dict[str, Figure]:
-    """Measure all subjects, `repeats` times each for about `seconds`."""
-    subjects = list(subjects)
-    pairs = {subject.name: calibrate(subject, seconds) for subject in subjects}
-    samples: dict[str, list[float]] = {subject.name: [] for subject in subjects}
-    order = random.Random(0)  # noqa: S311  # the same order for everybody
-    for _ in range(repeats):
-        order.shuffle(subjects)
-        for subject in subjects:
-
-            def go(subject: Runnable = subject) -> None:
-                count = pairs[subject.name]
-                samples[subject.name].append(_timed(subject, count) / count * 1e6)
-
-            around(subject, go)
-            tick()
-    return {name: Figure.of(values) for name, values in samples.items()}
+    """Measure all contenders, `repeats` times each for about `seconds`."""
+    workers = [(entry, Worker(entry)) for entry in entries]
+    try:
+        pairs = {entry.title: worker.calibrate(seconds) for entry, worker in workers}
+        samples: dict[str, list[float]] = {entry.title: [] for entry in entries}
+        order = random.Random(0)  # noqa: S311  # the same order for everybody
+        for _ in range(repeats):
+            order.shuffle(workers)
+            for entry, worker in workers:
+                count = pairs[entry.title]
+                spent = around(entry, lambda worker=worker, count=count: worker.seconds(count))
+                samples[entry.title].append(spent / count * 1e6)
+                tick()
+    finally:
+        for _, worker in workers:
+            worker.close()
+    return {title: Figure.of(values) for title, values in samples.items()}

@@ -1,15 +1,16 @@
-"""What is compared with what, and what must come of it."""
+"""What is compared with what, and what should come of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 
-from holdfast.embedded import ThrowawayNodes
+from holdfast.embedded import ThrowawayNode
 
-from . import contenders
-from .measure import Figure, Runnable, interleaved
+from .measure import Entry, Figure, interleaved
 
 TASKS = 100
+OURS, FLOOR = "holdfast", "floor (raw sockets)"
+REDIS_PY, REDIS_PY_BARE = "redis-py Lock, with hiredis", "redis-py Lock, as installed"
+HUNG, ALL_UP = "one of five hung", "all five up"
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,16 @@ class Target:
         return self.value <= self.bound if self.at_most else self.value >= self.bound
 
 
+def at_most(says: str, value: float, bound: float) -> Target:
+    """Return a target that should not be passed."""
+    return Target(says, value, bound, at_most=True)
+
+
+def at_least(says: str, value: float, bound: float) -> Target:
+    """Return a target that should be passed."""
+    return Target(says, value, bound, at_most=False)
+
+
 @dataclass
 class Suite:
     """One table of results."""
@@ -35,107 +46,111 @@ class Suite:
     figures: dict[str, Figure]
     targets: list[Target] = field(default_factory=list)
 
+    def median(self, title: str) -> float:
+        """Return a contender's median."""
+        return self.figures[title].median
+
 
 class Bench:
     """Five nodes, and the suites that run on them."""
 
+    STEPS = 6 + 4 + 2 + 4 + 4
+    """How many contenders there are in all, for the progress bar."""
+
     def __init__(
-        self, nodes: ThrowawayNodes, *, repeats: int, seconds: float, tick: Callable[[], None]
+        self,
+        nodes: Sequence[ThrowawayNode],
+        urls: Sequence[str],
+        *,
+        repeats: int,
+        seconds: float,
+        tick: Callable[[], None],
     ) -> None:
         self._nodes = nodes
-        self._paths = [str(node.socket) for node in nodes]
+        self._urls = urls
         self._repeats = repeats
         self._seconds = seconds
         self._tick = tick
-
-    STEPS = 5 + 4 + 2 + 3 + 3
-    """How many contenders there are in all, for the progress bar."""
 
     def run(self) -> Iterator[Suite]:
         """Run the suites one after the other."""
         one = self.one_node()
         yield one
-        yield self.five_nodes(one.figures["redis-py Lock"])
+        yield self.five_nodes(one)
         yield self.hung_node()
-        yield self.tasks(self._paths[:1], 8.0)
-        yield self.tasks(self._paths, 3.0)
+        yield self.many_tasks(self._urls[:1], 8.0)
+        yield self.many_tasks(self._urls, 3.0)
 
     def _measure(
-        self, subjects: Sequence[Runnable], **options: Callable[..., None]
-    ) -> dict[str, Figure]:
-        with ExitStack() as stack:
-            for subject in subjects:
-                stack.callback(subject.close)  # type: ignore[attr-defined]  # all of them have it
-            return interleaved(
-                subjects,
-                repeats=self._repeats,
-                seconds=self._seconds,
-                tick=self._tick,
-                **options,
-            )
+        self,
+        title: str,
+        entries: Sequence[Entry],
+        around: Callable[[Entry, Callable[[], float]], float] = lambda _, go: go(),
+    ) -> Suite:
+        figures = interleaved(
+            entries, repeats=self._repeats, seconds=self._seconds, tick=self._tick, around=around
+        )
+        return Suite(title, {entry.title: figures[entry.title] for entry in entries})
 
     def one_node(self) -> Suite:
         """Compare on one node, blocking."""
-        path = self._paths[0]
-        figures = self._measure([
-            contenders.floor([path]), contenders.ours([path]), contenders.redis_py(path),
-            contenders.python_redis_lock(path), contenders.redlock_py([path]),
+        url = self._urls[:1]
+        suite = self._measure("blocking, one node", [
+            Entry(FLOOR, "floor", url), Entry(OURS, "holdfast", url),
+            Entry(REDIS_PY, "redis-py", url), Entry(REDIS_PY_BARE, "redis-py", url, hiredis=False),
+            Entry("python-redis-lock", "python-redis-lock", url),
+            Entry("redlock-py", "redlock-py", url),
         ])  # fmt: skip
-        base, ours, peer = (figures[name].median for name in ("floor", "holdfast", "redis-py Lock"))
-        return Suite("blocking, one node", figures, [
-            Target("holdfast / floor", ours / base, 1.3, at_most=True),
-            Target(
-                "time above the floor: holdfast / redis-py", (ours - base) / (peer - base), 0.35,
-                at_most=True,
-            ),
-        ])  # fmt: skip
+        base, ours = suite.median(FLOOR), suite.median(OURS)
+        suite.targets.append(at_most("holdfast / floor", ours / base, 1.3))
+        for peer in (REDIS_PY_BARE, REDIS_PY):
+            share = (ours - base) / (suite.median(peer) - base)
+            suite.targets.append(at_most(f"above the floor: holdfast / {peer}", share, 0.35))
+        return suite
 
-    def five_nodes(self, redis_py_one_node: Figure) -> Suite:
+    def five_nodes(self, one_node: Suite) -> Suite:
         """Compare on five nodes, blocking."""
-        figures = self._measure([
-            contenders.floor(self._paths), contenders.ours(self._paths),
-            contenders.redlock_py(self._paths), contenders.pottery_redlock(self._paths),
+        suite = self._measure("blocking, five nodes", [
+            Entry(FLOOR, "floor", self._urls), Entry(OURS, "holdfast", self._urls),
+            Entry("redlock-py", "redlock-py", self._urls),
+            Entry("pottery Redlock", "pottery", self._urls),
         ])  # fmt: skip
-        ours = figures["holdfast"].median
-        return Suite("blocking, five nodes", figures, [
-            Target(
-                "holdfast on five / redis-py Lock on one", ours / redis_py_one_node.median, 1.0,
-                at_most=True,
-            ),
-            Target(
-                "redlock-py / holdfast", figures["redlock-py"].median / ours, 3.5, at_most=False
-            ),
-        ])  # fmt: skip
+        ours = suite.median(OURS)
+        for peer in (REDIS_PY_BARE, REDIS_PY):
+            ratio = ours / one_node.median(peer)
+            suite.targets.append(at_most(f"holdfast on five / {peer}, on one", ratio, 1.0))
+        ratio = suite.median("redlock-py") / ours
+        suite.targets.append(at_least("redlock-py / holdfast", ratio, 3.5))
+        return suite
 
     def hung_node(self) -> Suite:
         """Compare five nodes with five of which one hangs."""
         node = self._nodes[2]
 
-        def around(subject: Runnable, go: Callable[[], None]) -> None:
-            if subject.name == "one of five hung":
+        def around(entry: Entry, go: Callable[[], float]) -> float:
+            if entry.title == HUNG:
                 node.pause()
             try:
-                go()
+                return go()
             finally:
                 node.resume()
 
-        figures = self._measure(
-            [contenders.ours(self._paths, name) for name in ("all five up", "one of five hung")],
-            around=around,
-        )
-        change = figures["one of five hung"].median / figures["all five up"].median
-        return Suite("blocking, five nodes, one hung (SIGSTOP)", figures, [
-            Target("hung / all up", change, 1.1, at_most=True)
-        ])  # fmt: skip
+        entries = [Entry(title, "holdfast", self._urls) for title in (ALL_UP, HUNG)]
+        suite = self._measure("blocking, five nodes, one hung (SIGSTOP)", entries, around)
+        change = suite.median(HUNG) / suite.median(ALL_UP)
+        suite.targets.append(at_most(f"{HUNG} / {ALL_UP}", change, 1.1))
+        return suite
 
-    def tasks(self, paths: Sequence[str], times: float) -> Suite:
+    def many_tasks(self, urls: Sequence[str], times: float) -> Suite:
         """Compare a hundred tasks, asyncio."""
-        figures = self._measure([
-            contenders.async_floor(paths, TASKS), contenders.async_ours(paths, TASKS),
-            contenders.async_redis_py(self._paths[0], TASKS),
+        one = self._urls[:1]
+        suite = self._measure(f"asyncio, {TASKS} tasks, {len(urls)} node(s)", [
+            Entry(FLOOR, "floor", urls, TASKS), Entry(OURS, "holdfast", urls, TASKS),
+            Entry(REDIS_PY, "redis-py", one, TASKS),
+            Entry(REDIS_PY_BARE, "redis-py", one, TASKS, hiredis=False),
         ])  # fmt: skip
-        ratio = figures["redis-py asyncio Lock"].median / figures["holdfast"].median
-        says = "redis-py asyncio Lock on one / holdfast"
-        return Suite(f"asyncio, {TASKS} tasks, {len(paths)} node(s)", figures, [
-            Target(says, ratio, times, at_most=False)
-        ])  # fmt: skip
+        for peer in (REDIS_PY_BARE, REDIS_PY):
+            for title in (OURS, FLOOR):
+                ratio = suite.median(peer) / suite.median(title)
+                suite.targets.append(at_least(f"{peer}, on one / {title}", ratio, times))
+        return suite

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import holdfast
+from holdfast.core.effects import Command, Verb
 from holdfast.embedded import ThrowawayNode, ThrowawayNodes
 from rig.servers import calls, holders, token_on
 from rig.waiting import pass_time, until
@@ -126,6 +127,7 @@ def test_an_interrupted_return_of_a_line_does_not_hang_the_next(
     client = connect(healthy[0].url, connections=1)
     pool = client._driver._pool
     line = pool.take()
+    line.debts.append(Command(Verb.RELEASE, name, "nobody"))
 
     def strike(_: object) -> None:
         raise Interruption

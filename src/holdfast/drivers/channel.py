@@ -39,6 +39,11 @@ FIRST_BACKOFF = 0.05
 LARGEST_BACKOFF = 1.0
 """Seconds between connection attempts to a node that is down: so soon it is found again."""
 
+SLOW = 0.005
+"""Seconds without a byte, with answers outstanding, after which nobody may be there to hear the
+next answer, where nobody listens between rounds.
+"""
+
 SILENCE = 5.0
 """Seconds without a byte, with answers outstanding, after which a connection is given up."""
 
@@ -124,18 +129,21 @@ class Channel:
     def post(self, round_: Round, packed: bytes, now: float) -> None:
         """Say something to the node now, or when it is connected, or count it as failed."""
         link = self._link
-        if link is not None and link.awaiting and self._owes_too_much(link, now):
-            self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:g} s"))
-        link = self._link
+        if link is not None and link.awaiting:
+            if self._owes_too_much(link, now):
+                self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:g} s"))
+            elif self._is_swamped(len(link.awaiting), round_):
+                round_.count(self.node, failed(Condition.SWAMPED))
+                return
+            elif self._deaf and now - self._since > SLOW:
+                packed = self._worded(link, round_, packed)
+            link = self._link
+        else:
+            self._since = now
         if link is None or link.greeted is None:
             self._stand_in_line(round_, now)
             return
-        if not link.awaiting:
-            self._since = now
-        elif self._is_swamped(len(link.awaiting), round_):
-            round_.count(self.node, failed(Condition.SWAMPED))
-            return
-        if self._deaf and (link.awaiting or not round_.open):
+        if self._deaf and not round_.open:
             packed = self._worded(link, round_, packed)
         link.awaiting.append(round_)  # before the first byte: see Link
         try:
@@ -258,13 +266,13 @@ class Channel:
         link = self._link
         if link is None:
             return
-        greeted = link.greeted is not None
+        greeted = link.greeted
         try:
             link.hear(data)
         except hiredis.ProtocolError as error:
             self.broke(error)
             return
-        if not greeted and link.greeted is not None:
+        if greeted is None and link.greeted is not None:
             self._meet(link)
             if self._link is not link:  # turned away
                 return

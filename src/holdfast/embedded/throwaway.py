@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -16,16 +17,25 @@ from .binary import server_binary
 
 
 class ThrowawayNode:
-    """One server process on a unix socket, without persistence unless `config` asks for it."""
+    """One server process on a unix socket, without persistence unless `config` asks for it.
+
+    With a `port` it listens on that TCP port of this machine as well.
+    """
 
     def __init__(
-        self, directory: Path, *, binary: Path | None = None, config: Sequence[str] = ()
+        self,
+        directory: Path,
+        *,
+        binary: Path | None = None,
+        config: Sequence[str] = (),
+        port: int = 0,
     ) -> None:
         self.directory = directory
         self.socket = directory / "node.sock"
         self.log = directory / "node.log"
         self._binary = binary or server_binary()
         self._config = list(config)
+        self._port = port
         self._process: subprocess.Popen[bytes] | None = None
         process.check_socket_path(self.socket)
 
@@ -33,6 +43,11 @@ class ThrowawayNode:
     def url(self) -> str:
         """Where clients find it; the same after a restart."""
         return f"unix://{self.socket}"
+
+    @property
+    def tcp_url(self) -> str:
+        """Where clients find it by TCP, if it was given a port."""
+        return f"redis://127.0.0.1:{self._port}"
 
     @property
     def pid(self) -> int | None:
@@ -49,7 +64,8 @@ class ThrowawayNode:
         return self
 
     def _command_line(self) -> list[str]:
-        basics = ["--port", "0", "--unixsocket", str(self.socket), "--dir", str(self.directory)]
+        basics = ["--bind", "127.0.0.1", "--port", str(self._port)]
+        basics += ["--unixsocket", str(self.socket), "--dir", str(self.directory)]
         return [*basics, "--save", "", "--appendonly", "no", *self._config]
 
     def kill(self) -> None:
@@ -95,19 +111,29 @@ class ThrowawayNodes(Sequence[ThrowawayNode]):
     """Several independent nodes, as a context manager that leaves nothing behind."""
 
     def __init__(
-        self, count: int, *, binary: Path | None = None, config: Sequence[str] = ()
+        self,
+        count: int,
+        *,
+        binary: Path | None = None,
+        config: Sequence[str] = (),
+        tcp: bool = False,
     ) -> None:
         binary = binary or server_binary()  # before there is anything to leave behind
         self._directory = Path(tempfile.mkdtemp(prefix="holdfast-"))
         self._nodes = [
-            ThrowawayNode(self._directory / str(number), binary=binary, config=config)
-            for number in range(1, count + 1)
+            ThrowawayNode(self._directory / str(number), binary=binary, config=config, port=port)
+            for number, port in enumerate(_free_ports(count) if tcp else [0] * count, 1)
         ]
 
     @property
     def urls(self) -> list[str]:
         """Where clients find them."""
         return [node.url for node in self]
+
+    @property
+    def tcp_urls(self) -> list[str]:
+        """Where clients find them by TCP, if they were made with `tcp=True`."""
+        return [node.tcp_url for node in self]
 
     def __enter__(self) -> Self:
         try:
@@ -146,3 +172,12 @@ class ThrowawayNodes(Sequence[ThrowawayNode]):
     def __getitem__(self, index: slice) -> list[ThrowawayNode]: ...
     def __getitem__(self, index: int | slice) -> ThrowawayNode | list[ThrowawayNode]:
         return self._nodes[index]
+
+
+def _free_ports(count: int) -> list[int]:
+    """Return ports that nobody listens on right now."""
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for sock in socks:
+            sock.bind(("127.0.0.1", 0))
+        return [sock.getsockname()[1] for sock in socks]

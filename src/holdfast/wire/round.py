@@ -69,7 +69,8 @@ class Round:
     def answer(self, link: Link, reply: Any) -> None:
         """Take a node's reply; send the script whole if the node has forgotten it."""
         if type(reply) is list and len(reply) == 2 and reply[0] == 1:  # the usual answer
-            self.count(link.node, GRANTED)
+            if self.open:
+                self.count(link.node, GRANTED)
             return
         if commands.knows_not(reply) and self._once_more(link.node):
             link.say(commands.pack_whole(self.command), self)

@@ -104,6 +104,8 @@ class BlockingCarrier:
         try:
             if self._opened:
                 self._read(transport)
+                if not self._unsent and self._watched == READ:  # the usual case
+                    return
             elif transport.advance():
                 self._opened = True
                 self._channel.opened()
@@ -123,7 +125,7 @@ class BlockingCarrier:
             if not data:
                 raise ConnectionResetError("the server closed the connection")
             self._channel.received(data)
-            if self._transport is not transport or not transport.buffered:
+            if not transport.secure or self._transport is not transport:
                 return
 
     def _flush(self, transport: Transport) -> None:

@@ -105,13 +105,14 @@ class BlockingDriver:
 def _perform(effect: Ask | Tell, line: Line, pool: Pool) -> None:
     if not line.consistent:
         line.close()
-    command, now = effect.command, clock.now()
-    if command.verb is Verb.RELEASE:
-        try:
-            line.say(effect, now)
-        finally:
+    command = effect.command
+    try:
+        if isinstance(effect, Ask):
+            line.ask(effect, clock.now())
+        else:
+            line.tell(command, clock.now())
+    finally:
+        if pool.stragglers and command.verb is Verb.RELEASE:
             pool.follow(command, line)
-        return
-    line.say(effect, now)
-    if line.unanswered(command.token):
+    if isinstance(effect, Ask) and None in effect.tally.votes and line.unanswered(command):
         pool.note(command.token, line)

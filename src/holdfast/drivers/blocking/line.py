@@ -5,7 +5,7 @@ import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 
-from ...core.effects import Ask, Command, Tell
+from ...core.effects import Ask, Command, Verb
 from ...core.votes import Verdict
 from ...wire import commands
 from ...wire.endpoint import Endpoint
@@ -41,28 +41,22 @@ class Line:
         for channel, carrier in zip(self.channels, self.carriers, strict=True):
             channel.carrier = carrier
 
-    def say(self, effect: Ask | Tell, now: float) -> None:
-        """Ask or tell."""
-        if isinstance(effect, Ask):
-            self.ask(effect, now)
-        else:
-            self.tell(effect.command, now)
-
     def ask(self, effect: Ask, now: float) -> None:
         """Say the command to all nodes; return when the tally is decided or the time is up.
 
         What has arrived by then counts, however late we come to look: a process that did not run
         for a while has not heard its nodes, and they have answered all the same.
         """
-        round_ = Round(effect.command, effect.tally)
+        command, tally, until = effect
+        round_ = Round(command, tally)
         try:
             self._post(round_, now)
-            tally, left = effect.tally, effect.until - clock.now()
+            left = until - now
             while tally.verdict is Verdict.PENDING:  # until the time is up
-                self._turn(max(left, 0.0))
+                self._turn(left if left > 0 else 0.0)
                 if left <= 0:
                     break
-                left = effect.until - clock.now()
+                left = until - clock.now()
         finally:
             round_.open = False
 
@@ -90,9 +84,11 @@ class Line:
                 break
             self._turn(left)
 
-    def unanswered(self, token: str) -> bool:
-        """True if some node owes an answer to a command with this token."""
-        return any(channel.unanswered(token) for channel in self.channels)
+    def unanswered(self, command: Command) -> bool:
+        """True if some node owes an answer to this, and a release would have to go behind it."""
+        return command.verb is not Verb.RELEASE and any(
+            channel.unanswered(command.token) for channel in self.channels
+        )
 
     def close(self) -> None:
         """Close all connections."""

@@ -57,7 +57,8 @@ class Pool:
         self._making = threading.Lock()
         self._waiting: deque[weakref.ref[_Waiter]] = deque()
         """Who waits for a line, in order. Weak, as above."""
-        self._stragglers: OrderedDict[str, tuple[weakref.ref[Line], ...]] = OrderedDict()
+        self.stragglers: OrderedDict[str, tuple[weakref.ref[Line], ...]] = OrderedDict()
+        """The lines on which requests of a lease were left unanswered, by its token."""
         self.closed = False
 
     def take(self) -> Line:
@@ -125,6 +126,14 @@ class Pool:
 
     def give_back(self, line: Line) -> None:
         """Return a line, after telling what it owes."""
+        if line.consistent and not line.debts:  # the usual case
+            self._free.append(line)
+            if not (line.debts or self.closed or self._waiting):
+                return
+            try:
+                self._free.remove(line)
+            except ValueError:
+                return  # somebody has taken it, and will see to all that
         try:
             if not line.consistent:
                 line.close()
@@ -145,11 +154,11 @@ class Pool:
 
     def note(self, token: str, line: Line) -> None:
         """Remember that a request of this lease is still unanswered on this line."""
-        known = self._stragglers.get(token, ())
+        known = self.stragglers.get(token, ())
         if not any(other() is line for other in known):
-            self._stragglers[token] = (*known, weakref.ref(line))
-        if len(self._stragglers) > MOST_STRAGGLERS:
-            self._stragglers.popitem(last=False)
+            self.stragglers[token] = (*known, weakref.ref(line))
+        if len(self.stragglers) > MOST_STRAGGLERS:
+            self.stragglers.popitem(last=False)
 
     def follow(self, release: Command, line: Line) -> None:
         """After a release was said on `line`: see that it follows its lease's requests as well.
@@ -157,9 +166,7 @@ class Pool:
         After, and not before: a debt paid first would make the release itself find nothing, and
         look like a loss.
         """
-        if not self._stragglers:
-            return
-        for known in self._stragglers.pop(release.token, ()):
+        for known in self.stragglers.pop(release.token, ()):
             other = known()
             if other is not None and other is not line:
                 other.debts.append(release)

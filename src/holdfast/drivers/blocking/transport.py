@@ -18,7 +18,9 @@ CHUNK = 65536
 class Transport:
     """One connection's bytes."""
 
-    __slots__ = ("_connected", "_handshaking", "sock", "wants_write")
+    __slots__ = (
+        "_connected", "_handshaking", "_recv", "_send", "secure", "sock", "wants_write",
+    )  # fmt: skip
 
     def __init__(self, endpoint: Endpoint, address: Address) -> None:
         """Begin to connect. Raises OSError if that fails at once."""
@@ -42,6 +44,9 @@ class Transport:
             sock.close()
             raise
         self.sock = sock
+        self._recv, self._send = sock.recv, sock.send
+        self.secure = endpoint.tls is not None
+        """True if TLS may have decrypted more than was taken, which the poller cannot see."""
         self._handshaking = endpoint.tls is not None
         self.wants_write = True
         """True while there is something to write, or a connect or handshake to go on with."""
@@ -76,21 +81,16 @@ class Transport:
     def send(self, data: bytes | bytearray) -> int:
         """Write what the socket takes now; return how much that was."""
         try:
-            return self.sock.send(data)
+            return self._send(data)
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
             return 0
 
     def receive(self) -> bytes | None:
         """Return what has arrived; None if nothing has, b"" if the server hung up."""
         try:
-            return self.sock.recv(CHUNK)
+            return self._recv(CHUNK)
         except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
             return None
-
-    @property
-    def buffered(self) -> bool:
-        """True if TLS has decrypted more than was taken: the selector cannot see that."""
-        return isinstance(self.sock, ssl.SSLSocket) and self.sock.pending() > 0
 
     def close(self) -> None:
         """Close the socket. Sends nothing: in a forked child the connection is the parent's."""
