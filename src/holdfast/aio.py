@@ -88,6 +88,8 @@ class AsyncLease(LeaseFacts):
     forked child may not, and for the child it is not held.
     """
 
+    __slots__ = ("_driver",)
+
     def __init__(
         self, driver: AsyncPort, holding: Holding, forget: Callable[["AsyncLease"], None]
     ) -> None:

@@ -19,6 +19,8 @@ from .reports import reports_of
 class LeaseFacts:
     """All of a lease that needs no waiting; how to wait is its client's business."""
 
+    __slots__ = ("__weakref__", "_ending", "_forget", "_holding", "_pid", "_port")
+
     def __init__(self, port: Port, holding: Holding, forget: Callable[[Any], None]) -> None:
         self._port = port
         self._holding = holding
@@ -131,6 +133,8 @@ class Lease(LeaseFacts):
     A lease belongs to the process that acquired it. Any of its threads may use it; a forked child
     may not, and for the child it is not held.
     """
+
+    __slots__ = ("_driver",)
 
     def __init__(
         self, driver: BlockingPort, holding: Holding, forget: Callable[["Lease"], None]

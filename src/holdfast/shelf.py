@@ -12,19 +12,19 @@ class Shelf(Generic[L]):
     """Leases in the order of acquiring. Any thread may take one off."""
 
     def __init__(self) -> None:
-        self._leases: dict[str, L] = {}
+        self._leases: dict[L, None] = {}  # ordered, unlike a set
 
     def put(self, lease: L) -> None:
         """Add a lease."""
-        self._leases[lease.token] = lease
+        self._leases[lease] = None
 
     def latest(self, name: str, who: str) -> L:
         """Return the latest lease of a lock. Raises `NotHeld` if there is none."""
-        for lease in reversed(list(self._leases.values())):
+        for lease in reversed(list(self._leases)):
             if lease.name == name:
                 return lease
         raise NotHeld(name, f"this {who} has not acquired it")
 
     def forget(self, lease: L) -> None:
         """Take a lease off, if it is still there."""
-        self._leases.pop(lease.token, None)
+        self._leases.pop(lease, None)

@@ -177,4 +177,7 @@ class Proxy:
                 if size is not None:
                     pair.near.sendall(data[:size])
                     return
-                pair.near.sendall(data)
+                try:
+                    pair.near.sendall(data)
+                except OSError:  # nobody is there to read it; what was sent is still delivered
+                    pair.deaf = True

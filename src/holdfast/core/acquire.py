@@ -19,9 +19,9 @@ def attempt(terms: Terms, token: str, now: float) -> Flow[tuple[Acquired | Tally
     Returns the lease or the lost tally, and the time.
     """
     tally = Tally(terms.nodes)
-    valid_until = terms.valid_until(now)  # L1: from before the first byte
+    valid_until = now + terms.validity  # L1: from before the first byte
     try:
-        now = yield Ask(terms.request(token), tally, terms.until(now))
+        now = yield Ask(terms.request(token), tally, now + terms.patience)
     except GeneratorExit:  # the driver itself is gone: there is nobody left to tell
         raise
     except BaseException:

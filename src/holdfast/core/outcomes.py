@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from .tally import Tally
 
@@ -28,8 +29,7 @@ class LossReason(Enum):
     """The key is gone: deleted from outside, or forgotten by the nodes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acquired:
+class Acquired(NamedTuple):
     """The lock is ours until `valid_until`."""
 
     token: str

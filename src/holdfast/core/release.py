@@ -17,7 +17,7 @@ def release(terms: Terms, token: str, *, valid_until: float, now: float) -> Flow
     expired = now >= valid_until
     tally = Tally(terms.nodes)
     try:
-        yield Ask(terms.release(token), tally, terms.until(now))  # L5: to every node
+        yield Ask(terms.release(token), tally, now + terms.patience)  # L5: to every node
     except GeneratorExit:  # the driver itself is gone: there is nobody left to tell
         raise
     except BaseException:

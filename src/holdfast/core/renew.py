@@ -18,8 +18,8 @@ def renew(
     """
     if now < valid_until:  # L6
         tally = Tally(terms.nodes)
-        renewed_until = terms.valid_until(now)  # L1
-        now = yield Ask(terms.renew(token), tally, min(terms.until(now), valid_until))
+        renewed_until = now + terms.validity  # L1
+        now = yield Ask(terms.renew(token), tally, min(now + terms.patience, valid_until))
         if now < valid_until:  # L6
             if tally.verdict is Verdict.WON:  # L2
                 return Renewed(renewed_until)

@@ -7,7 +7,7 @@ from .effects import Command, Verb
 class Terms:
     """A lock's terms, checked and fixed before the first round, and what follows from them."""
 
-    __slots__ = ("_patience", "_validity", "name", "nodes", "ttl", "ttl_ms")
+    __slots__ = ("name", "nodes", "patience", "ttl", "ttl_ms", "validity")
 
     def __init__(self, name: str, ttl_ms: int, nodes: int, node_timeout: float) -> None:
         self.name = name
@@ -15,16 +15,10 @@ class Terms:
         self.ttl_ms = ttl_ms
         self.ttl = ttl_ms / 1000
         """The ttl in seconds, as the nodes will count it."""
-        self._patience = validity.patience(node_timeout, self.ttl)
-        self._validity = validity.valid_until(0.0, self.ttl)
-
-    def until(self, sent: float) -> float:
-        """Return when a round that began at `sent` is over."""
-        return sent + self._patience
-
-    def valid_until(self, sent: float) -> float:
-        """Return when a lease won by a round that began at `sent` ends."""
-        return sent + self._validity
+        self.patience = validity.patience(node_timeout, self.ttl)
+        """How long a round waits for slow nodes, in seconds."""
+        self.validity = validity.valid_until(0.0, self.ttl)
+        """How long a lease may be believed in, counted from before its round was sent (L1)."""
 
     def request(self, token: str) -> Command:
         """Ask for the lock, for an attempt named by `token`."""

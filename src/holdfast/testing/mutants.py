@@ -47,7 +47,7 @@ def mutants() -> list[Mutant]:
                 Edit(
                     "acquire",
                     "    if tally.verdict is Verdict.WON and now < valid_until:  # L2\n",
-                    "    valid_until = terms.valid_until(now)\n"
+                    "    valid_until = now + terms.validity\n"
                     "    if tally.verdict is Verdict.WON and now < valid_until:\n",
                 )
             ),
@@ -77,7 +77,7 @@ def mutants() -> list[Mutant]:
             "no revival",
             planted(
                 Edit("renew", "if now < valid_until:  # L6\n        tally", "if 1:\n        tally"),
-                Edit("renew", "min(terms.until(now), valid_until)", "terms.until(now)"),
+                Edit("renew", "min(now + terms.patience, valid_until)", "now + terms.patience"),
                 Edit(
                     "renew", "if now < valid_until:  # L6\n            if", "if 1:\n            if"
                 ),

@@ -1,5 +1,6 @@
 """A core command becomes bytes; a server's reply becomes a vote."""
 
+from functools import lru_cache
 from typing import Any
 
 import hiredis
@@ -44,7 +45,18 @@ _PHRASES = (
 
 def pack(command: Command) -> bytes:
     """Write a command for a server that knows its script."""
-    return _pack(b"EVALSHA", _SHAS[command.verb], command)
+    verb, name, token, ttl_ms = command
+    before, after = _around_token(verb, name, len(token), ttl_ms)
+    return before + token.encode() + after
+
+
+@lru_cache(maxsize=4096)  # the same few locks come again and again; only tokens are always new
+def _around_token(verb: Verb, name: str, length: int, ttl_ms: int) -> tuple[bytes, bytes]:
+    """Return what stands before and after a token of that length. Tokens are ASCII."""
+    mark = "?" * length
+    packed = _pack(b"EVALSHA", _SHAS[verb], Command(verb, name, mark, ttl_ms))
+    before, _, after = packed.rpartition(mark.encode())
+    return before, after
 
 
 def pack_whole(command: Command) -> bytes:

@@ -5,12 +5,9 @@ a name would end the tag early, and two names must never share a key: braces and
 itself are written as in URLs.
 """
 
-from functools import lru_cache
-
 _ESCAPES = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
 
 
-@lru_cache(maxsize=4096)  # the same few names come again and again
 def lock_key(name: str) -> str:
     """Return the key that holds the lock itself."""
     return f"hf:{{{name.translate(_ESCAPES)}}}"

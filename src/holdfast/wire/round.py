@@ -69,8 +69,11 @@ class Round:
     def answer(self, link: Link, reply: Any) -> None:
         """Take a node's reply; send the script whole if the node has forgotten it."""
         if type(reply) is list and len(reply) == 2 and reply[0] == 1:  # the usual answer
-            if self.open:
-                self.count(link.node, GRANTED)
+            tally = self.tally
+            if self.open and tally is not None:
+                tally.add(link.node, GRANTED)
+                if self._signal is not None and tally.verdict is not Verdict.PENDING:
+                    self.close()
             return
         if commands.knows_not(reply) and self._once_more(link.node):
             link.say(commands.pack_whole(self.command), self)

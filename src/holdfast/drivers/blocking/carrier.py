@@ -103,7 +103,15 @@ class BlockingCarrier:
             return
         try:
             if self._opened:
-                self._read(transport)
+                data = transport.receive()
+                while data:
+                    self._channel.received(data)
+                    if not transport.secure or self._transport is not transport:
+                        break
+                    data = transport.receive()  # TLS may have more, which the poller cannot see
+                else:
+                    if data is not None:
+                        raise ConnectionResetError("the server closed the connection")
                 if not self._unsent and self._watched == READ:  # the usual case
                     return
             elif transport.advance():
@@ -119,14 +127,6 @@ class BlockingCarrier:
                 transport.close()
                 self._transport, self._watched = None, 0
                 self._try_next_address(error)
-
-    def _read(self, transport: Transport) -> None:
-        while (data := transport.receive()) is not None:
-            if not data:
-                raise ConnectionResetError("the server closed the connection")
-            self._channel.received(data)
-            if not transport.secure or self._transport is not transport:
-                return
 
     def _flush(self, transport: Transport) -> None:
         if self._unsent:

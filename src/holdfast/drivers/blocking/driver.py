@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ...core.effects import Ask, Effect, Flow, Sleep, Tell, Verb
+from ...core.effects import Ask, Effect, Flow, Sleep, Tell
 from ...wire.endpoint import Endpoint
 from .. import clock
 from .line import Line
@@ -74,7 +74,16 @@ class BlockingDriver:
                         line = pool.take()
                     else:
                         line = line or pool.take()
-                        _perform(effect, line, pool)
+                        if not line.consistent:
+                            line.close()
+                        if isinstance(effect, Ask):
+                            line.ask(effect, clock.now())
+                            if None in effect.tally.votes:
+                                pool.note(effect.command, line)
+                        else:
+                            line.tell(effect.command, clock.now())
+                        if pool.stragglers:
+                            pool.follow(effect.command, line)
                         if unwinding:
                             line.drain(clock.now() + self._node_timeout)
                     if owed is not None:
@@ -100,19 +109,3 @@ class BlockingDriver:
     def close(self) -> None:
         """Close all connections. Leases that are held lapse by themselves."""
         self._pool.close()
-
-
-def _perform(effect: Ask | Tell, line: Line, pool: Pool) -> None:
-    if not line.consistent:
-        line.close()
-    command = effect.command
-    try:
-        if isinstance(effect, Ask):
-            line.ask(effect, clock.now())
-        else:
-            line.tell(command, clock.now())
-    finally:
-        if pool.stragglers and command.verb is Verb.RELEASE:
-            pool.follow(command, line)
-    if isinstance(effect, Ask) and None in effect.tally.votes and line.unanswered(command):
-        pool.note(command.token, line)

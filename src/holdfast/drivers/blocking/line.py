@@ -49,11 +49,14 @@ class Line:
         """
         command, tally, until = effect
         round_ = Round(command, tally)
+        packed, left = commands.pack(command), until - now
         try:
-            self._post(round_, now)
-            left = until - now
+            self.consistent = False
+            for channel in self.channels:
+                channel.post(round_, packed, now)
+            self.consistent = True
             while tally.verdict is Verdict.PENDING:  # until the time is up
-                self._turn(left if left > 0 else 0.0)
+                self._turn(left)
                 if left <= 0:
                     break
                 left = until - clock.now()
@@ -62,7 +65,11 @@ class Line:
 
     def tell(self, command: Command, now: float) -> None:
         """Say the command to all nodes, behind what they have not answered yet."""
-        self._post(Round(command), now)
+        round_, packed = Round(command), commands.pack(command)
+        self.consistent = False
+        for channel in self.channels:
+            channel.post(round_, packed, now)
+        self.consistent = True
 
     def drain(self, until: float) -> None:
         """Give connections until then to take what they were told."""
@@ -105,13 +112,6 @@ class Line:
             carrier.drop()
         for end in self._bell or ():
             end.close()
-
-    def _post(self, round_: Round, now: float) -> None:
-        packed = commands.pack(round_.command)
-        self.consistent = False
-        for channel in self.channels:
-            channel.post(round_, packed, now)
-        self.consistent = True
 
     def _turn(self, timeout: float) -> None:
         """Wait for something to happen, and move on whatever it is about."""

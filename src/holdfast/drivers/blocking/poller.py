@@ -32,5 +32,5 @@ class Poller:
 
     def wait(self, timeout: float) -> list[Callable[[], None]]:
         """Return what to call, after `timeout` seconds at most; rounded up to milliseconds."""
-        calls = self._calls
-        return [calls[fd] for fd, _ in self._poll.poll(math.ceil(timeout * 1000))]
+        calls, milliseconds = self._calls, math.ceil(timeout * 1000)
+        return [calls[fd] for fd, _ in self._poll.poll(milliseconds if milliseconds > 0 else 0)]

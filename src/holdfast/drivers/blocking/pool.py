@@ -20,7 +20,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from ...core.effects import Command
+from ...core.effects import Command, Verb
 from ...errors import ClientClosed
 from .. import clock
 from .line import Line
@@ -152,8 +152,11 @@ class Pool:
 
     # -- debts ------------------------------------------------------------------------------------
 
-    def note(self, token: str, line: Line) -> None:
-        """Remember that a request of this lease is still unanswered on this line."""
+    def note(self, command: Command, line: Line) -> None:
+        """Remember the line if it owes an answer to this, and a release must go behind it."""
+        if not line.unanswered(command):
+            return
+        token = command.token
         known = self.stragglers.get(token, ())
         if not any(other() is line for other in known):
             self.stragglers[token] = (*known, weakref.ref(line))
@@ -161,11 +164,13 @@ class Pool:
             self.stragglers.popitem(last=False)
 
     def follow(self, release: Command, line: Line) -> None:
-        """After a release was said on `line`: see that it follows its lease's requests as well.
+        """After something was said on `line`: see that a release follows its lease's requests.
 
         After, and not before: a debt paid first would make the release itself find nothing, and
         look like a loss.
         """
+        if release.verb is not Verb.RELEASE:
+            return
         for known in self.stragglers.pop(release.token, ()):
             other = known()
             if other is not None and other is not line:
