@@ -25,6 +25,7 @@ from . import client as blocking
 from . import lease as blocking_lease
 from . import lock as blocking_lock
 from .core.acquire import acquire
+from .core.effects import Source
 from .core.holding import Holding
 from .core.outcomes import Acquired, Released
 from .core.terms import Terms
@@ -179,11 +180,11 @@ class AsyncClient:
     A forked child may go on using it: it starts with fresh connections, and holds nothing.
     """
 
-    def __init__(self, driver: AsyncPort, settings: Settings) -> None:
+    def __init__(self, driver: AsyncPort, settings: Settings, source: Source | None = None) -> None:
         self._driver = driver
         self._settings = settings
-        self._source = SystemSource()
-        self.after_fork()
+        self._source = source or SystemSource()
+        self._mine = _shelf_variable()
         after_fork(self)
 
     @property
@@ -265,9 +266,11 @@ class AsyncClient:
     def after_fork(self) -> None:
         """Start anew in a forked child: nothing of the parent's is ours."""
         self._driver.reset()
-        self._mine: ContextVar[tuple[Callable[[], object], Shelf[AsyncLease]]] = ContextVar(
-            "holdfast leases", default=(_nobody, Shelf())
-        )
+        self._mine = _shelf_variable()
+
+
+def _shelf_variable() -> ContextVar[tuple[Callable[[], object], Shelf[AsyncLease]]]:
+    return ContextVar("holdfast leases", default=(_nobody, Shelf()))
 
 
 def _nobody() -> None:

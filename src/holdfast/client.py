@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
 
 from .core.acquire import acquire
+from .core.effects import Source
 from .core.holding import Holding
 from .core.outcomes import Acquired
 from .core.terms import Terms
@@ -76,10 +77,12 @@ class Client:
     A forked child may go on using it: it starts with fresh connections, and holds nothing.
     """
 
-    def __init__(self, driver: BlockingPort, settings: Settings) -> None:
+    def __init__(
+        self, driver: BlockingPort, settings: Settings, source: Source | None = None
+    ) -> None:
         self._driver = driver
         self._settings = settings
-        self._source = SystemSource()
+        self._source = source or SystemSource()
         self._own = threading.local()
         after_fork(self)
 

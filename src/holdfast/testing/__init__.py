@@ -1,27 +1,68 @@
-"""The simulated world: the shipped flows and the shipped Lua, under seeded virtual time.
+"""Tools for tests. Which one for which test is told in docs/testing.md.
+
+**In memory**: `Memory`, a universe without servers whose time is virtual, for users' unit tests.
+
+    from holdfast.testing import Memory
+    hf = Memory().client()      # a holdfast.Client
+
+**On real servers**: `holdfast.testing.pytest_plugin`, throw-away nodes as fixtures.
+
+**In a simulated world**: the shipped flows and Lua, or one's own, under seeded misfortune.
 
     from holdfast.testing import simulate
     run = simulate(42, tracing=True)
     run.broken      # None, or which law was broken and how
 
+- `memory/`: the in-memory clients
 - `world.py`: virtual time and chance; the same seed is the same history
-- `store.py`, `lua.py`, `node.py`: nodes that run the shipped scripts over a model of the server
-- `network.py`, `driver.py`: connections that delay and break, and the driver that runs flows
+- `store.py`, `lua.py`, `server.py`: the shipped scripts over a model of the server
+- `node.py`, `network.py`, `driver.py`: nodes and connections that fail, the driver that runs flows
 - `worker.py`, `faults.py`: what clients do, and what befalls them
-- `laws.py`: what must always hold; `simulate.py` runs one seed and checks them
-- `protocol.py`, `mutants.py`: planted bugs, which must be found
+- `laws.py`: what must always hold; `simulation.py` runs one seed and checks them
+- `protocol.py`, `mutants.py`: other flows, and planted bugs, which must be found
 - `python -m holdfast.testing --help`, or `make sim`
 
-Needs the extra `testing`: pip install "holdfast[testing]".
+Importing this package loads none of them; what runs Lua needs the extra `testing`:
+pip install "holdfast[testing]".
 """
 
-try:
-    import lupa.lua51  # noqa: F401  # only to say what is missing
-except ImportError as error:
-    raise ImportError(
-        'the simulated world runs the Lua scripts; hint: pip install "holdfast[testing]"'
-    ) from error
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from .simulate import Run, simulate
+if TYPE_CHECKING:
+    from .faults import Scenario
+    from .memory import Memory
+    from .protocol import SHIPPED, Edit, Protocol, planted
+    from .simulation import Run, first_broken, simulate
 
-__all__ = ["Run", "simulate"]
+__all__ = [
+    "SHIPPED",
+    "Edit",
+    "Memory",
+    "Protocol",
+    "Run",
+    "Scenario",
+    "first_broken",
+    "planted",
+    "simulate",
+]
+
+_HOMES = {
+    "Memory": "memory",
+    "Scenario": "faults",
+    "SHIPPED": "protocol",
+    "Edit": "protocol",
+    "Protocol": "protocol",
+    "planted": "protocol",
+    "Run": "simulation",
+    "first_broken": "simulation",
+    "simulate": "simulation",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for: the pytest plugin lives here too, and needs none of it."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+    return value

@@ -10,7 +10,7 @@ from contextlib import closing
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .simulate import Run, simulate
+from .simulation import Run, simulate
 
 _CHUNK = 20
 

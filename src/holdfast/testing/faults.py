@@ -13,24 +13,24 @@ from .world import World
 class Scenario:
     """One world's size, speed and misfortunes."""
 
-    nodes: int
-    clients: int
-    ttl: float
-    node_timeout: float
-    delay: float
+    nodes: int = 3
+    clients: int = 3
+    ttl: float = 1.0
+    node_timeout: float = 0.05
+    delay: float = 0.001
     """Mean one-way delay of a message, in seconds."""
-    tail: float
+    tail: float = 0.0
     """The part of messages that are ten to fifty times as late."""
-    drift: bool
+    drift: bool = False
     """Clocks run at rates of up to 1 % off true time, most of them at the limit."""
-    crashes: bool
-    hangs: bool
-    cuts: bool
-    breaks: bool
-    pauses: bool
-    kills: bool
-    interrupts: bool
-    amnesia: bool
+    crashes: bool = False
+    hangs: bool = False
+    cuts: bool = False
+    breaks: bool = False
+    pauses: bool = False
+    kills: bool = False
+    interrupts: bool = False
+    amnesia: bool = False
     """Crashed nodes come back empty: outside the assumptions, see SAFETY.md."""
 
     def __str__(self) -> str:

@@ -1,10 +1,19 @@
 """Running the shipped Lua over a store, under Redis' own conversion rules (Lua 5.1, by lupa)."""
 
+import os
+import threading
 from functools import lru_cache
 from typing import Any
 
 import hiredis
-from lupa import lua51
+
+try:
+    from lupa import lua51
+except ImportError as error:
+    raise ImportError(
+        "holdfast.testing runs the Lua scripts, and lupa is not installed;"
+        ' hint: pip install "holdfast[testing]"'
+    ) from error
 
 from .store import Reply, Status, Store
 
@@ -26,9 +35,10 @@ setmetatable(_G, {
 
 
 class Machine:
-    """A Lua interpreter that can run scripts over any store, one at a time."""
+    """A Lua interpreter that can run scripts over any store, one at a time, for all threads."""
 
     def __init__(self) -> None:
+        self._running = threading.RLock()
         self._lua = lua51.LuaRuntime(encoding=None, unpack_returned_tuples=True)
         self._store: Store | None = None
         self._lua.execute(_HARNESS, self._pcall)
@@ -39,15 +49,15 @@ class Machine:
 
     def run(self, text: str, keys: list[bytes], argv: list[bytes], store: Store) -> Any:
         """Run a script; its reply as a connection would give it."""
-        function = self._compile(text)
-        self._store = store
-        try:
-            reply = function(self._lua.table(*keys), self._lua.table(*argv))
-        except lua51.LuaError as error:
-            return hiredis.ReplyError(f"ERR {error}")
-        finally:
-            self._store = None
-        return _from_lua(reply)
+        with self._running:
+            function = self._compile(text)
+            before, self._store = self._store, store  # a signal handler may come in between
+            try:
+                return _from_lua(function(self._lua.table(*keys), self._lua.table(*argv)))
+            except lua51.LuaError as error:
+                return hiredis.ReplyError(f"ERR {error}")
+            finally:
+                self._store = before
 
     def _pcall(self, *words: Any) -> Any:
         assert self._store is not None
@@ -92,3 +102,8 @@ def _from_lua(value: Any) -> Any:
 def machine() -> Machine:
     """Return the interpreter of this process: scripts are compiled once for all worlds."""
     return Machine()
+
+
+if hasattr(os, "register_at_fork"):
+    # Another thread of the parent may have been in the midst of a script.
+    os.register_at_fork(after_in_child=machine.cache_clear)

@@ -1,19 +1,14 @@
 """A simulated node: the shipped scripts over a store, in a process that can die and hang."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import hiredis
-
-from ..wire.scripts import EXCLUSIVE
-from .lua import machine
+from .server import Server
 from .store import Store
 from .world import Clock, World
 
 if TYPE_CHECKING:
     from .network import Connection
-
-_SHIPPED = {script.sha: script.text for script in EXCLUSIVE.values()}
 
 
 class SimNode:
@@ -22,21 +17,18 @@ class SimNode:
     def __init__(self, world: World, number: int, clock: Clock, lua: Mapping[str, str]) -> None:
         self.number = number
         self.up = True
-        self._world = world
-        self._clock = clock
-        self._planted = lua
-        """Texts to replace in scripts: planted bugs."""
+        self._server = Server(lambda: int(clock.at(world.now) * 1000), lua)
         self._hung = False
         self._backlog: list[tuple[Connection, bytes]] = []
-        self._scripts: set[str] = set()
         self._connections: dict[Connection, None] = {}  # ordered, unlike a set
-        self.store = self._empty()
 
     def __str__(self) -> str:
         return f"node {self.number + 1}"
 
-    def _empty(self) -> Store:
-        return Store(lambda: int(self._clock.at(self._world.now) * 1000))
+    @property
+    def store(self) -> Store:
+        """What it has stored."""
+        return self._server.store
 
     # -- what befalls it --------------------------------------------------------------------------
 
@@ -51,9 +43,7 @@ class SimNode:
     def restart(self, *, empty: bool) -> None:
         """Come back, with what was stored or without. Scripts are forgotten either way."""
         self.up = True
-        self._scripts.clear()
-        if empty:
-            self.store = self._empty()
+        self._server.restart(empty=empty)
 
     def hang(self) -> None:
         """Answer nothing; connections stay."""
@@ -76,20 +66,4 @@ class SimNode:
             self._backlog.append((connection, packed))
         else:
             self._connections[connection] = None
-            connection.reply(self._execute(packed))
-
-    def _execute(self, packed: bytes) -> Any:
-        reader = hiredis.Reader()
-        reader.feed(packed)
-        name, script, keys, *rest = reader.gets()
-        if name == b"EVAL":
-            text = script.decode()
-            self._scripts.update(sha for sha, known in _SHIPPED.items() if known == text)
-        elif script.decode() in self._scripts:
-            text = _SHIPPED[script.decode()]
-        else:
-            return hiredis.ReplyError("NOSCRIPT No matching script. Please use EVAL.")
-        for old, new in self._planted.items():
-            text = text.replace(old, new)
-        count = int(keys)
-        return machine().run(text, rest[:count], rest[count:], self.store)
+            connection.reply(self._server.execute(packed))

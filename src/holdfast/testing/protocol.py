@@ -25,7 +25,18 @@ _copies = itertools.count()
 
 @dataclass(frozen=True)
 class Protocol:
-    """What a simulated client and node run."""
+    """What a simulated client and node run: the shipped flows, unless others are given.
+
+    Others take the same arguments and end with the same outcomes:
+
+    - `acquire(terms, source, *, now, wait)` → `Acquired` or `Missed`
+    - `renew(terms, token, *, valid_until, now)` → `Renewed`, `Unsure` or `Lost`
+    - `release(terms, token, *, valid_until, now)` → `Released` or `Lost`
+
+    They are generators that yield `holdfast.core.effects` and are resumed with the time. Whatever
+    interrupts them is thrown into them. A new attempt takes a new token from `source`: that is how
+    the laws know that the one before is over.
+    """
 
     acquire: Callable[..., Any] = acquire.acquire
     renew: Callable[..., Any] = renew.renew

@@ -1,0 +1,13 @@
+"""In-memory clients for unit tests: the shipped client, flows and Lua, without servers or waiting.
+
+- `memory.py`: `Memory`, what a test has in hand
+- `time.py`: virtual time, and the rules by which it passes
+- `somebody.py`: who waits and who works: threads and tasks
+- `universe.py`, `node.py`: what all clients share: the nodes, and who has what
+- `blocking.py`, `aio.py`: the drivers
+- `chance.py`: seeded, so that a test goes the same way every time
+"""
+
+from .memory import Memory
+
+__all__ = ["Memory"]

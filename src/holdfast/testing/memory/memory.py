@@ -1,0 +1,157 @@
+"""What a unit test has in hand: a little universe, its clients, and what befalls them."""
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+from ...aio import AsyncClient
+from ...client import Client
+from ...core.tally import quorum_of
+from ...errors import BadInput, NotHeld
+from ...lease import Lease
+from ...options import check_name, check_node_timeout, check_ttl, check_wait
+from ...settings import DEFAULT_NODE_TIMEOUT, DEFAULT_TTL, Settings
+from ...wire.keys import lock_key
+from .aio import AsyncMemoryDriver
+from .blocking import MemoryDriver
+from .chance import SeededSource
+from .universe import Universe
+
+GRACE = 1.0
+"""Seconds of real time. Longer than any step of a unit test on a busy machine."""
+
+
+class Memory:
+    """One or several nodes in memory, under virtual time. Clients of one `Memory` contend.
+
+    Nothing is started, connected or waited for: when somebody waits, time passes at once, unless
+    another thread or task is still at work under a lease; then its release ends the wait. The exact
+    rules are at the top of `holdfast/testing/memory/time.py`. Real time never moves virtual time:
+    code that sleeps by itself does not bring a lease closer to its end, `advance()` does.
+
+    Clients are the shipped ones and nodes run the shipped Lua, so locks behave as on real nodes.
+    There is no network: nothing is late, lost or repeated. For races and outages of that kind take
+    real nodes, or the simulated world.
+
+    Thread-safe. A forked child has a copy of its own, and contends with nobody.
+
+    `grace`: for how many real seconds somebody who has a lease and does not speak is thought to be
+    at work. `seed`: the chance behind the pauses of waiters, the same every time.
+    """
+
+    def __init__(self, nodes: int = 1, *, grace: float = GRACE, seed: int = 0) -> None:
+        if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
+            raise BadInput(f"nodes={nodes!r} must be a whole number of at least 1")
+        self._universe = Universe(nodes, grace)
+        self._source = SeededSource(seed)
+
+    # -- clients ----------------------------------------------------------------------------------
+
+    def client(
+        self,
+        *,
+        ttl: float = DEFAULT_TTL,
+        wait: float | None = None,
+        node_timeout: float = DEFAULT_NODE_TIMEOUT,
+    ) -> Client:
+        """Return a `holdfast.Client` of these nodes, set up as by `holdfast.connect`."""
+        return Client(
+            MemoryDriver(self._universe), self._settings(ttl, wait, node_timeout), self._source
+        )
+
+    def async_client(
+        self,
+        *,
+        ttl: float = DEFAULT_TTL,
+        wait: float | None = None,
+        node_timeout: float = DEFAULT_NODE_TIMEOUT,
+    ) -> AsyncClient:
+        """Return a `holdfast.aio.AsyncClient` of these nodes, as by `holdfast.aio.connect`."""
+        settings = self._settings(ttl, wait, node_timeout)
+        return AsyncClient(AsyncMemoryDriver(self._universe), settings, self._source)
+
+    def _settings(self, ttl: object, wait: object, node_timeout: object) -> Settings:
+        endpoints = tuple(node.endpoint for node in self._universe.nodes)
+        return Settings(
+            endpoints, check_ttl(ttl) / 1000, check_wait(wait), check_node_timeout(node_timeout)
+        )
+
+    # -- time -------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> float:
+        """The virtual time: seconds since this universe began."""
+        return self._universe.time.now
+
+    def advance(self, seconds: float) -> None:
+        """Let virtual time pass: leases end, nodes forget, and whoever waited so long wakes up.
+
+        It passes in one go: somebody who waits wakes up at its end, and does not ask in between.
+        """
+        self._universe.time.advance(_duration(seconds))
+
+    def after(self, seconds: float, action: Callable[[], Any]) -> None:
+        """Call something when so much virtual time has passed.
+
+        It is called on the thread that makes time pass, by waiting or by `advance()`, between two
+        rounds; what it raises is raised there. It must not wait for a lock itself.
+        """
+        self._universe.time.after(_duration(seconds), action)
+
+    # -- what befalls locks and nodes -------------------------------------------------------------
+
+    def take(self, name: str, *, ttl: float = DEFAULT_TTL) -> Lease:
+        """Be somebody else who acquires the lock. Returns their lease, to `release()` for them.
+
+        Raises `Busy` if somebody has it already: `lose()` it first.
+        """
+        return self.client().lock(name, ttl=ttl).acquire(wait=0)
+
+    def lose(self, name: str) -> None:
+        """Delete a lock from all nodes behind its holder's back, who hears of it when it speaks.
+
+        `renew()` and `release()` then raise `LeaseLost`; `is_held` asks nobody, and stays true.
+        Raises `NotHeld` if nobody has the lock, so that a misspelt name does not go unnoticed.
+        """
+        key = lock_key(check_name(name))
+        with self._universe.time.mutex:
+            if not any(node.token(key) for node in self._universe.nodes):
+                raise NotHeld(name, "no node has it")
+            for node in self._universe.nodes:
+                node.delete(key)
+            self._universe.time.nudge()
+
+    def holder(self, name: str) -> str | None:
+        """Return the token that a quorum of nodes keeps for the lock; None if there is none."""
+        key, nodes = lock_key(check_name(name)), self._universe.nodes
+        with self._universe.time.mutex:
+            votes = Counter(node.token(key) for node in nodes)
+        [(token, count)] = votes.most_common(1)
+        return token if count >= quorum_of(len(nodes)) else None
+
+    def fail(self, *nodes: int) -> None:
+        """Make nodes unreachable, all of them if none is named. What they have stored stays."""
+        self._reach(nodes, reachable=False)
+
+    def heal(self, *nodes: int) -> None:
+        """Make nodes reachable again, all of them if none is named."""
+        self._reach(nodes, reachable=True)
+
+    def _reach(self, numbers: tuple[int, ...], *, reachable: bool) -> None:
+        nodes = self._universe.nodes
+        for number in numbers:
+            if number not in range(len(nodes)):
+                raise BadInput(f"there is no node {number!r}: they are 0 to {len(nodes) - 1}")
+        with self._universe.time.mutex:
+            for number in numbers or range(len(nodes)):
+                nodes[number].reachable = reachable
+
+    def __repr__(self) -> str:
+        return f"<Memory of {len(self._universe.nodes)} node(s) at {self.now:.3f} s>"
+
+
+def _duration(seconds: float) -> float:
+    if not 0 <= seconds < math.inf:
+        raise BadInput(f"{seconds} s is not a time that can pass")
+    return float(seconds)

@@ -1,0 +1,151 @@
+"""In-memory clients are the shipped ones, and what they wait for costs no real time."""
+
+import asyncio
+import os
+import time
+
+import pytest
+
+import holdfast
+import holdfast.aio
+from holdfast.testing import Memory
+
+
+def test_they_are_the_shipped_classes(memory: Memory) -> None:
+    client, lock = memory.client(), memory.client().lock("a")
+    assert type(client) is holdfast.Client
+    assert type(lock) is holdfast.Lock
+    assert type(lock.acquire()) is holdfast.Lease
+    assert type(memory.take("b")) is holdfast.Lease
+    assert client.addresses == ("unix://memory/0", "unix://memory/1", "unix://memory/2")
+
+
+def test_so_are_those_of_asyncio(memory: Memory) -> None:
+    async def main() -> None:
+        client = memory.async_client()
+        assert type(client) is holdfast.aio.AsyncClient
+        assert type(client.lock("a")) is holdfast.aio.AsyncLock
+        async with client.lock("a") as lease:
+            assert type(lease) is holdfast.aio.AsyncLease
+            assert memory.holder("a") == lease.token
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("nodes", [0, -1, 1.5, True, "3"])
+def test_a_number_of_nodes_that_makes_no_sense(nodes: object) -> None:
+    with pytest.raises(holdfast.BadInput):
+        Memory(nodes)  # type: ignore[arg-type]  # on purpose
+
+
+@pytest.mark.parametrize("options", [{"ttl": 0}, {"wait": -1}, {"node_timeout": 0}], ids=str)
+def test_options_are_checked_as_by_connect(memory: Memory, options: dict[str, float]) -> None:
+    with pytest.raises(holdfast.BadInput):
+        memory.client(**options)
+    with pytest.raises(holdfast.BadInput):
+        memory.async_client(**options)
+
+
+def test_options_are_the_locks_defaults(memory: Memory) -> None:
+    memory.take("busy")
+    client = memory.client(ttl=7, wait=2)
+    assert client.lock("free").acquire().ttl == 7
+    with pytest.raises(holdfast.TimedOut) as caught:
+        client.lock("busy").acquire()
+    assert caught.value.waited == 2
+
+
+def test_a_lease_is_exactly_as_long_as_its_terms(memory: Memory) -> None:
+    lease = memory.client().lock("a", ttl=10).acquire()
+    assert lease.valid_for == pytest.approx(10 - 0.2 - 0.002)
+    memory.advance(4)
+    assert lease.valid_for == pytest.approx(6 - 0.2 - 0.002)
+
+
+def test_a_minute_of_waiting_takes_no_real_time(memory: Memory) -> None:
+    memory.take("a", ttl=50)
+    begun = time.monotonic()
+    with memory.client().lock("a", wait=60):
+        assert 50 < memory.now < 51
+    assert time.monotonic() - begun < 20
+
+
+def test_a_wait_that_is_over_takes_no_real_time(memory: Memory) -> None:
+    memory.take("a", ttl=300)
+    begun = time.monotonic()
+    with pytest.raises(holdfast.TimedOut) as caught:
+        memory.client().lock("a").acquire(wait=60)
+    assert caught.value.waited == 60
+    assert memory.now == 60
+    assert time.monotonic() - begun < 20
+
+
+def test_waiting_for_ever_for_nodes_ends_like_anywhere(memory: Memory) -> None:
+    memory.fail()
+    with pytest.raises(holdfast.Unreachable):
+        memory.client().lock("a").acquire(wait=None)
+    assert 30 <= memory.now < 32
+
+
+def test_the_same_seed_waits_the_same() -> None:
+    def wait(seed: int) -> float:
+        memory = Memory(seed=seed)
+        memory.take("a", ttl=30)
+        memory.client().lock("a").acquire()
+        return memory.now
+
+    assert wait(1) == wait(1)
+    assert wait(1) != wait(2)
+
+
+def test_acquiring_twice_waits_for_oneself(memory: Memory) -> None:
+    client = memory.client()
+    with pytest.raises(holdfast.LeaseLost), client.lock("a", ttl=10):
+        client.lock("a", ttl=10).acquire()
+    assert 10 < memory.now < 11
+
+
+def test_two_universes_do_not_meet() -> None:
+    assert Memory().take("a").is_held
+    assert Memory().take("a").is_held
+
+
+def test_a_closed_client_says_so(memory: Memory) -> None:
+    with memory.client() as client:
+        lease = client.lock("a").acquire()
+    with pytest.raises(holdfast.ClientClosed):
+        lease.release()
+    with pytest.raises(holdfast.ClientClosed):
+        client.lock("b").acquire()
+
+    async def main() -> None:
+        async with memory.async_client() as client:
+            pass
+        with pytest.raises(holdfast.ClientClosed):
+            await client.lock("b").acquire()
+
+    asyncio.run(main())
+
+
+def test_a_client_that_is_closed_while_somebody_waits(memory: Memory) -> None:
+    memory.take("a")
+    client = memory.client()
+    memory.after(3, client.close)
+    with pytest.raises(holdfast.ClientClosed):
+        client.lock("a").acquire(wait=20)
+    assert 3 <= memory.now < 4
+
+
+def test_a_forked_child_has_a_universe_of_its_own(memory: Memory) -> None:
+    client = memory.client()
+    lease = client.lock("a").acquire()
+    child = os.fork()
+    if child == 0:  # nothing may escape from here into the test run
+        try:
+            alone = not lease.is_held and client.try_lock("b") is not None
+            os._exit(0 if alone else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert memory.holder("b") is None
+    lease.release()
