@@ -3,6 +3,7 @@
 import copy
 import decimal
 import fractions
+import functools
 import math
 import pickle
 import traceback
@@ -115,6 +116,18 @@ def test_templates(client: holdfast.Client, template: str) -> None:
 
         @client.locked(template)
         def work(user: int) -> None: ...
+
+
+def test_a_partial_is_a_function_too(connect: Callable) -> None:
+    client = connect("unix:///nonexistent", node_timeout=0.01)
+    with pytest.raises(holdfast.BadInput, match="partial"):
+        client.locked("{nothing}")(functools.partial(print))
+
+
+def test_the_asyncio_client_is_there_when_it_is_spoken_of() -> None:
+    assert callable(holdfast.aio.connect)
+    with pytest.raises(AttributeError):
+        _ = holdfast.nothing
 
 
 def test_a_template_that_is_none(client: holdfast.Client) -> None:

@@ -35,9 +35,7 @@ def test_the_core_is_pure() -> None:
     ],
 )
 def test_an_offence_is_found_wherever_it_is(tmp_path: Path, line: str) -> None:
-    (tmp_path / "clean.py").write_text(
-        "import math\nfrom .votes import Vote\n"
-    )
+    (tmp_path / "clean.py").write_text("import math\nfrom .votes import Vote\n")
     assert check_core.offences(tmp_path) == []
     (tmp_path / "deep").mkdir()
     (tmp_path / "deep" / "planted.py").write_text(line)

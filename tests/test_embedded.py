@@ -65,11 +65,22 @@ def test_only_the_user_may_enter(home: Path) -> None:
     assert stat.S_IMODE((home / "valkey.sock").stat().st_mode) == 0o700
 
 
-def test_an_open_directory_is_closed_to_others(home: Path) -> None:
+def test_a_directory_that_is_open_to_others_is_refused(home: Path) -> None:
     home.mkdir(mode=0o755)
     home.chmod(0o755)
-    SharedServer().ensure_running()
-    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    with pytest.raises(holdfast.EmbeddedServerError, match="chmod 700"):
+        SharedServer().ensure_running()
+    assert stat.S_IMODE(home.stat().st_mode) == 0o755, "it may be somebody's: hands off"
+
+
+def test_the_directory_does_not_depend_on_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A login shell and a cron job of one user must meet at the same server."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1")
+    monkeypatch.setenv("TMPDIR", "/somewhere")
+    session = SharedServer().directory
+    monkeypatch.delenv("XDG_RUNTIME_DIR")
+    monkeypatch.delenv("TMPDIR")
+    assert SharedServer().directory == session
 
 
 def test_a_directory_that_is_a_link_is_refused(home: Path, tmp_path: Path) -> None:

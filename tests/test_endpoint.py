@@ -1,6 +1,7 @@
 """Where nodes are and how to log in: URLs, TLS, credential providers, other libraries' clients."""
 
 import contextlib
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -316,7 +317,7 @@ def fake_tcp(cleanup: contextlib.ExitStack, in_thread: Callable) -> int:
         with contextlib.suppress(OSError):
             while True:
                 sock, _ = listener.accept()
-                sock.recv(1)
+                sock.recv(65536)  # all of it: then it is a plain end, and no reset
                 sock.close()
 
     in_thread(serve)
@@ -334,3 +335,20 @@ def test_tls_settings_that_cannot_be_read(short_dir: Path) -> None:
     with pytest.raises(holdfast.BadInput):
         holdfast.connect(f"rediss://localhost?ssl_ca_certs={short_dir}/nothing.pem")
     assert isinstance(endpoints.read("rediss://localhost").tls, ssl.SSLContext)
+
+
+def test_tls_waits_for_a_connection_that_takes_its_time(name: str) -> None:
+    """On loopback a connection is there at once; a full queue makes it late, as distance does."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        port = listener.getsockname()[1]
+        with contextlib.ExitStack() as queue:
+            for _ in range(4):  # whoever comes after them gets no answer to its SYN
+                waiting = queue.enter_context(socket.socket())
+                waiting.setblocking(False)
+                waiting.connect_ex(("127.0.0.1", port))
+            client = holdfast.connect(f"rediss://127.0.0.1:{port}", node_timeout=0.2)
+            with client, pytest.raises(holdfast.Unreachable) as caught:
+                client.try_lock(name)
+    assert caught.value.reports[0].answer == "no answer in time"

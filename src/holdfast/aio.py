@@ -16,7 +16,7 @@ import asyncio
 import functools
 import inspect
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, ParamSpec, Self, TypeVar
@@ -35,11 +35,11 @@ from .drivers.source import SystemSource
 from .errors import BadInput, Busy
 from .forking import after_fork
 from .lease import LeaseFacts
-from .naming import NameTemplate
+from .naming import NameTemplate, name_of
 from .options import check_name, check_wait
 from .reports import error_of
 from .settings import DEFAULT_NODE_TIMEOUT, DEFAULT_TTL, UNSET, Settings, read_settings
-from .shelf import Shelf
+from .shelf import Entered, Shelf
 
 __all__ = ["AsyncClient", "AsyncLease", "AsyncLock", "connect"]
 
@@ -137,9 +137,7 @@ class AsyncLock:
         self._client = client
         self._terms = terms
         self._wait = wait
-        self._entered: weakref.WeakKeyDictionary[asyncio.Task[Any], list[AsyncLease]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._entered: Entered[AsyncLease] = Entered()
 
     @property
     def name(self) -> str:
@@ -158,7 +156,7 @@ class AsyncLock:
 
     async def __aenter__(self) -> AsyncLease:
         lease = await self.acquire()
-        self._entered.setdefault(_task(), []).append(lease)
+        self._entered.put(_task(), lease)
         return lease
 
     async def __aexit__(
@@ -167,7 +165,8 @@ class AsyncLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._entered[_task()].pop().__aexit__(kind, error, traceback)
+        lease = self._entered.take(_task(), self.name)
+        await lease.__aexit__(kind, error, traceback)
 
     def __repr__(self) -> str:
         return f"<AsyncLock {self.name!r}, ttl {self._terms.ttl:g} s, {self._terms.nodes} node(s)>"
@@ -208,12 +207,14 @@ class AsyncClient:
 
     def locked(
         self, template: str, *, ttl: float = UNSET, wait: float | None = UNSET
-    ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
+    ) -> Callable[[Callable[P, Coroutine[Any, Any, R]]], Callable[P, Coroutine[Any, Any, R]]]:
         self.lock("unnamed", ttl=ttl, wait=wait)  # what makes no sense should be heard of at once
 
-        def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+        def decorate(
+            function: Callable[P, Coroutine[Any, Any, R]],
+        ) -> Callable[P, Coroutine[Any, Any, R]]:
             if not inspect.iscoroutinefunction(function):
-                raise BadInput(f"{function.__qualname__} is not async: use holdfast.connect()")
+                raise BadInput(f"{name_of(function)} is not async: use holdfast.connect()")
             names = NameTemplate(template, function)
 
             @functools.wraps(function)
@@ -263,7 +264,7 @@ class AsyncClient:
             self._mine.set((weakref.ref(task), shelf))
         return shelf
 
-    def after_fork(self) -> None:
+    def _after_fork(self) -> None:
         """Start anew in a forked child: nothing of the parent's is ours."""
         self._driver.reset()
         self._mine = _shelf_variable()

@@ -19,7 +19,7 @@ from .errors import BadInput, DuplicateNode
 from .forking import after_fork
 from .lease import Lease
 from .lock import Lock
-from .naming import NameTemplate
+from .naming import NameTemplate, name_of
 from .options import check_connections, check_name
 from .reports import error_of
 from .settings import (
@@ -153,7 +153,10 @@ class Client:
         return f"<Client of {', '.join(self.addresses)}>"
 
     def _acquire(self, terms: Terms, wait: float | None) -> Lease:
-        outcome = self._driver.run(lambda now: acquire(terms, self._source, now=now, wait=wait))
+        since = self._driver.now()
+        outcome = self._driver.run(
+            lambda now: acquire(terms, self._source, now=now, wait=wait, since=since)
+        )
         if not isinstance(outcome, Acquired):
             raise error_of(self._settings.endpoints, terms.name, outcome)
         shelf = self._shelf()
@@ -170,7 +173,7 @@ class Client:
             shelf = self._own.shelf = Shelf()
         return shelf
 
-    def after_fork(self) -> None:
+    def _after_fork(self) -> None:
         """Start anew in a forked child: nothing of the parent's is ours."""
         self._driver.reset()
         self._own = threading.local()
@@ -179,8 +182,8 @@ class Client:
 def _refuse_what_returns_early(function: Callable[..., Any]) -> None:
     """Refuse functions that have done nothing yet when they return."""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise BadInput(f"{function.__qualname__} is async: this client is for plain functions")
+        raise BadInput(f"{name_of(function)} is async: this client is for plain functions")
     if inspect.isgeneratorfunction(function):
         raise BadInput(
-            f"{function.__qualname__} is a generator: it would run after the lock was released"
+            f"{name_of(function)} is a generator: it would run after the lock was released"
         )

@@ -8,7 +8,7 @@ from typing import Protocol
 class Forkable(Protocol):
     """What wants to be told in the child."""
 
-    def after_fork(self) -> None:
+    def _after_fork(self) -> None:
         """Start anew: whatever came from the parent is the parent's."""
 
 
@@ -22,7 +22,7 @@ def after_fork(client: Forkable) -> None:
 
 def _in_child() -> None:
     for client in list(_all):
-        client.after_fork()
+        client._after_fork()
 
 
 if hasattr(os, "register_at_fork"):

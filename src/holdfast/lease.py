@@ -90,16 +90,21 @@ class LeaseFacts:
                 raise LeaseLost(self.name, reason)
 
     def _releasing(self) -> Callable[[float], Flow[Released | Lost]]:
+        self._ensure_releasable()
+        return self._begin_release
+
+    def _begin_release(self, now: float) -> Flow[Released | Lost]:
         holding = self._holding
         with self._ending:  # of two threads that release at once, one does
-            self._ensure_ours()
-            if holding.reason is not None:
-                raise LeaseLost(self.name, holding.reason)
+            self._ensure_releasable()
             holding.release()  # first: whatever happens from here on, nobody relies on it
         self._forget(self)
-        return lambda now: release(
-            holding.terms, holding.token, valid_until=holding.valid_until, now=now
-        )
+        return release(holding.terms, holding.token, valid_until=holding.valid_until, now=now)
+
+    def _ensure_releasable(self) -> None:
+        self._ensure_ours()
+        if self._holding.reason is not None:
+            raise LeaseLost(self.name, self._holding.reason)
 
     def _released(self, outcome: Released | Lost) -> Released:
         if isinstance(outcome, Lost):

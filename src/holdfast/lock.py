@@ -9,6 +9,7 @@ from .errors import Busy
 from .lease import Lease
 from .options import check_wait
 from .settings import UNSET
+from .shelf import Entered
 
 if TYPE_CHECKING:
     from .client import Client
@@ -26,7 +27,7 @@ class Lock:
         self._client = client
         self._terms = terms
         self._wait = wait
-        self._entered = threading.local()
+        self._entered: Entered[Lease] = Entered()
 
     @property
     def name(self) -> str:
@@ -38,7 +39,9 @@ class Lock:
 
         Raises `Busy` (one try: somebody else has it), `TimedOut` (somebody else still had it) or
         `Unreachable` (too few nodes answered to know). The timeout is never early, and late by one
-        round at the most. Whatever it raises, nothing stays acquired.
+        round at the most, unless there are more threads than connections: then each waits for its
+        turn. To wait for ever means for a holder: nodes that stay away for 30 s end it. Whatever it
+        raises, nothing stays acquired.
         """
         return self._client._acquire(self._terms, self._wait if wait is UNSET else check_wait(wait))
 
@@ -54,7 +57,7 @@ class Lock:
 
     def __enter__(self) -> Lease:
         lease = self.acquire()
-        self._leases().append(lease)
+        self._entered.put(threading.get_ident(), lease)
         return lease
 
     def __exit__(
@@ -63,15 +66,8 @@ class Lock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._leases().pop().__exit__(kind, error, traceback)
-
-    def _leases(self) -> list[Lease]:
-        """The leases of this thread's enclosing `with` blocks, innermost last."""
-        try:
-            leases: list[Lease] = self._entered.leases
-        except AttributeError:
-            leases = self._entered.leases = []
-        return leases
+        lease = self._entered.take(threading.get_ident(), self.name)
+        lease.__exit__(kind, error, traceback)
 
     def __repr__(self) -> str:
         return f"<Lock {self.name!r}, ttl {self._terms.ttl:g} s, {self._terms.nodes} node(s)>"

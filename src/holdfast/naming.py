@@ -10,10 +10,17 @@ from .errors import BadInput
 
 def _fields(template: str) -> Iterator[str]:
     """Yield the fields of a template, those inside format specifications too."""
-    for _, field, specification, _ in Formatter().parse(template):
+    for _, field, specification, conversion in Formatter().parse(template):
+        if conversion not in (None, "r", "s", "a"):
+            raise ValueError(f"unknown conversion !{conversion}")
         if field is not None:
             yield field
             yield from _fields(specification or "")
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """Return what a function is called; a `functools.partial` has no name of its own."""
+    return getattr(function, "__qualname__", repr(function))
 
 
 class NameTemplate:
@@ -34,7 +41,7 @@ class NameTemplate:
             if parameter not in known:
                 raise BadInput(
                     f"the name template {template!r} speaks of {parameter or '{}'!r},"
-                    f" but {function.__qualname__}() has only: {', '.join(known) or 'nothing'}"
+                    f" but {name_of(function)}() has only: {', '.join(known) or 'nothing'}"
                 )
 
     def name(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:

@@ -1,5 +1,7 @@
 """`with`: released on leaving, and the body's own exception is never replaced."""
 
+from collections.abc import Callable
+
 import pytest
 
 import holdfast
@@ -62,6 +64,18 @@ def test_a_body_whose_lease_was_found_lost_cannot_leave_quietly(
             until(lambda node=node: node.call("DEL", lock_key(name)) == "1")
         with pytest.raises(holdfast.LeaseLost):
             lease.renew()
+
+
+def test_a_block_may_be_left_elsewhere_than_it_was_entered(
+    actor: Actor, rival: Actor, name: str, in_thread: Callable
+) -> None:
+    """Frameworks do that: enter on one thread or task of a pool, leave on another."""
+    block = actor.holding(name, ttl=60)
+    in_thread(block.__enter__).result()
+    block.__exit__(None, None, None)
+    other = rival.try_acquire(name)
+    assert other is not None
+    other.release()
 
 
 def test_a_lock_may_be_used_again_and_again(actor: Actor, name: str) -> None:

@@ -117,6 +117,19 @@ def test_a_line_that_was_lost_is_replaced(
         gc.enable()
 
 
+def test_a_line_that_looked_a_name_up_can_be_lost_too(
+    own_nodes: Callable[..., ThrowawayNodes], connect: Connect, name: str, in_thread: Callable
+) -> None:
+    nodes = own_nodes(1, tcp=True)
+    client = connect(nodes.tcp_urls[0].replace("127.0.0.1", "localhost"), connections=1)
+    gc.disable()
+    try:
+        client._driver._pool.take()  # and nobody has it
+        assert in_thread(client.try_lock, name).result(20) is not None
+    finally:
+        gc.enable()
+
+
 def test_an_interrupted_return_of_a_line_does_not_hang_the_next(
     healthy: list[ThrowawayNode],
     connect: Connect,

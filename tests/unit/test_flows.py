@@ -178,6 +178,32 @@ def test_an_interrupted_round_is_released_and_nothing_else_is_waited_for() -> No
         flow.send(100.0)
 
 
+def test_an_interruption_after_the_grant_is_released_too() -> None:
+    class Striking(float):
+        def __lt__(self, other: object) -> bool:
+            raise KeyboardInterrupt
+
+    flow = acquire(TERMS, Numbered(), now=100.0, wait=None)
+    ask = next(flow)
+    assert isinstance(ask, Ask)
+    for node in range(3):
+        ask.tally.add(node, GRANTED)
+    told = flow.send(Striking(100.0))  # strikes where the flow looks at the time
+    assert isinstance(told, Tell)
+    assert told.command.verb is Verb.RELEASE
+    with pytest.raises(KeyboardInterrupt):
+        flow.send(100.0)
+
+
+def test_a_wait_counts_from_when_it_began() -> None:
+    transcript = Transcript()
+    flow = acquire(TERMS, Numbered(), now=100.0, wait=1.0, since=99.5)
+    outcome = transcript.run(flow, *[[HELD, HELD, HELD]] * 1000)
+    assert outcome.why is Miss.TIMED_OUT
+    assert 1.0 <= outcome.waited < 1.02
+    assert 100.5 <= transcript.now < 100.52
+
+
 def test_an_interrupted_sleep_has_nothing_to_release() -> None:
     flow = acquire(TERMS, Numbered(), now=100.0, wait=None)
     ask = next(flow)

@@ -22,28 +22,29 @@ def attempt(terms: Terms, token: str, now: float) -> Flow[tuple[Acquired | Tally
     valid_until = now + terms.validity  # L1: from before the first byte
     try:
         now = yield Ask(terms.request(token), tally, now + terms.patience)
+        if tally.verdict is Verdict.WON and now < valid_until:  # L2
+            return Acquired(token, valid_until, tally), now
     except GeneratorExit:  # the driver itself is gone: there is nobody left to tell
         raise
     except BaseException:
         yield Tell(terms.release(token))  # L5, L7
         raise
-    if tally.verdict is Verdict.WON and now < valid_until:  # L2
-        return Acquired(token, valid_until, tally), now
     now = yield Tell(terms.release(token))  # L5: also where it was refused or not answered
     return tally, now
 
 
 def acquire(
-    terms: Terms, source: Source, *, now: float, wait: float | None
+    terms: Terms, source: Source, *, now: float, wait: float | None, since: float | None = None
 ) -> Flow[Acquired | Missed]:
     """Try until it is ours, for `wait` seconds: 0 is one try, None as long as it takes.
 
-    The last try is made at the deadline, so it is never given up early and never more than a round
-    late. What cannot get better by waiting ends the wait at once; with no deadline, so does an
-    outage of a quorum that lasts `OUTAGE_PATIENCE`.
+    The wait counts from `since`, if somebody has been waiting before the flow began. The last try
+    is made at the deadline, so it is never given up early and never more than a round late. What
+    cannot get better by waiting ends the wait at once; with no deadline, so does an outage of a
+    quorum that lasts `OUTAGE_PATIENCE`.
     """
-    started = reached = now
-    deadline = inf if wait is None else now + wait
+    started, reached = now if since is None else since, now
+    deadline = inf if wait is None else started + wait
     misses = 0
     while True:  # until the deadline, or OUTAGE_PATIENCE after the nodes went away
         asked = now

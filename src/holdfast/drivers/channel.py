@@ -60,6 +60,9 @@ class Carrier(Protocol):
     def look(self) -> None:
         """Pass on what has come and was not looked at, if that can happen."""
 
+    def finish(self) -> None:
+        """See that what was written is sent, as far as that needs no waiting."""
+
     def close(self) -> None:
         """Close the connection, if there is one, and tell the channel nothing about it."""
 
@@ -129,21 +132,18 @@ class Channel:
     def post(self, round_: Round, packed: bytes, now: float) -> None:
         """Say something to the node now, or when it is connected, or count it as failed."""
         link = self._link
-        if link is not None and link.awaiting:
-            if self._owes_too_much(link, now):
-                self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:g} s"))
-            elif self._is_swamped(len(link.awaiting), round_):
-                round_.count(self.node, failed(Condition.SWAMPED))
-                return
-            elif self._deaf and now - self._since > SLOW:
-                packed = self._worded(link, round_, packed)
-            link = self._link
-        else:
-            self._since = now
+        if link is not None and link.awaiting and self._owes_too_much(link, now):
+            self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:g} s"))
+        link = self._link  # it may have broken while its debts were looked at
         if link is None or link.greeted is None:
             self._stand_in_line(round_, now)
             return
-        if self._deaf and not round_.open:
+        if not link.awaiting:
+            self._since = now
+        elif self._is_swamped(len(link.awaiting), round_):
+            round_.count(self.node, failed(Condition.SWAMPED))
+            return
+        if self._deaf and (not round_.open or now - self._since > SLOW):
             packed = self._worded(link, round_, packed)
         link.awaiting.append(round_)  # before the first byte: see Link
         try:
@@ -313,8 +313,12 @@ class Channel:
         self._hang_up()
         self._backoff = min(max(2 * self._backoff, FIRST_BACKOFF), LARGEST_BACKOFF)
         self._retry_at = clock.now() + self._backoff
-        for round_ in link.awaiting if link is not None else ():
-            if isinstance(round_, Round):
+        for round_ in dict.fromkeys(link.awaiting if link is not None else ()):
+            if not isinstance(round_, Round):
+                continue
+            if round_.command.verb is Verb.RELEASE and round_.may_repeat(self.node):
+                self._posted.append(round_)
+            else:
                 round_.count(self.node, _vote(failure))
         self._fail_posted()
         self.on_settled()
@@ -337,7 +341,8 @@ class Channel:
         self.carrier.close()
 
     def close(self) -> None:
-        """Give the connection up, and whatever stood in line."""
+        """End the connection in good order, and whatever stood in line."""
+        self.carrier.finish()
         self._hang_up()
         self._posted.clear()
         self._retry_at = 0.0

@@ -12,8 +12,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.embedded",
         description="The embedded Valkey server: what holdfast.connect() uses when given no node.",
-        epilog="It runs in $HOLDFAST_RUNTIME_DIR, else $XDG_RUNTIME_DIR/holdfast, else a directory"
-        " of yours among the temporary files. exit codes: 0 done, 1 not running, 2 trouble",
+        epilog="It runs in $HOLDFAST_RUNTIME_DIR, else in a directory of yours below /var/tmp."
+        " exit codes: 0 done, 1 not running, 2 trouble",
     )
     parser.add_argument("what", choices=["status", "stop"], help="say what runs, or end it")
     what = parser.parse_args(arguments).what

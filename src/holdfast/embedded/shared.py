@@ -4,7 +4,8 @@ Whichever process comes first starts it, under a file lock; all the user's proce
 outlives them. It listens on a unix socket in a directory that only the user may enter, and keeps an
 append-only file beside it, so that a crash of the server forgets nothing. The directory is
 machine-local on purpose: a home directory may be on a network file system that several machines
-share, and two servers must never write one file.
+share, and two servers must never write one file. Whoever removes the directory under a running
+server makes the next client start another one.
 """
 
 import contextlib
@@ -22,6 +23,9 @@ from . import process
 from .binary import server_binary
 
 _STOP_TIMEOUT = 10.0
+
+_ROOTS = (Path("/var/tmp"), Path("/tmp"))  # noqa: S108  # what is made there is checked
+"""Machine-local and always there; the first is kept over a reboot."""
 
 
 def shared_server_url() -> str:
@@ -92,6 +96,9 @@ class SharedServer:
         return True
 
     def _start(self, binary: Path) -> None:
+        if (process.call(self.socket, "PING") or "").startswith("LOADING"):
+            process.wait_until_up(self.socket, None, self.log)
+            return
         hung = _pid_in(self.directory / "valkey.pid")
         if hung is not None and _is_server(hung, binary):
             raise EmbeddedServerError(
@@ -127,16 +134,20 @@ class SharedServer:
 
 
 def default_directory() -> Path:
-    """Return the user's own directory for the server, on this machine."""
+    """Return the user's own directory for the server, on this machine.
+
+    The same for every process of the user: neither `TMPDIR` nor `XDG_RUNTIME_DIR` is asked, because
+    a login shell, a service and a cron job have different ones, or none, and two servers would mean
+    two holders.
+    """
     if given := os.environ.get("HOLDFAST_RUNTIME_DIR"):
         return Path(given)
-    if runtime := os.environ.get("XDG_RUNTIME_DIR"):
-        return Path(runtime) / "holdfast"
-    return Path(tempfile.gettempdir()) / f"holdfast-{os.getuid()}"
+    root = next((path for path in _ROOTS if path.is_dir()), Path(tempfile.gettempdir()))
+    return root / f"holdfast-{os.getuid()}"
 
 
 def _make_private(directory: Path) -> None:
-    """Make the directory, and trust it only if nobody else can get in."""
+    """Make the directory; trust one that is there only if nobody else can get in."""
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = directory.lstat()
@@ -145,7 +156,10 @@ def _make_private(directory: Path) -> None:
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
         raise EmbeddedServerError(f"{directory} is not a directory of yours")
     if stat.S_IMODE(facts.st_mode) & 0o077:
-        directory.chmod(0o700)
+        raise EmbeddedServerError(
+            f"{directory} is open to others; hint: chmod 700 {directory}, or set"
+            " HOLDFAST_RUNTIME_DIR to a directory of its own"
+        )
 
 
 def _pid_in(file: Path) -> int | None:

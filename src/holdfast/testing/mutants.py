@@ -46,9 +46,9 @@ def mutants() -> list[Mutant]:
             planted(
                 Edit(
                     "acquire",
-                    "    if tally.verdict is Verdict.WON and now < valid_until:  # L2\n",
-                    "    valid_until = now + terms.validity\n"
-                    "    if tally.verdict is Verdict.WON and now < valid_until:\n",
+                    "        if tally.verdict is Verdict.WON and now < valid_until:  # L2\n",
+                    "        valid_until = now + terms.validity\n"
+                    "        if tally.verdict is Verdict.WON and now < valid_until:\n",
                 )
             ),
         ),

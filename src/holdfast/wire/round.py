@@ -68,7 +68,8 @@ class Round:
 
     def answer(self, link: Link, reply: Any) -> None:
         """Take a node's reply; send the script whole if the node has forgotten it."""
-        if type(reply) is list and len(reply) == 2 and reply[0] == 1:  # the usual answer
+        if type(reply) is list and len(reply) == 2 and reply[0] == 1 and type(reply[1]) is int:
+            # The usual answer, read at once: this is the hot path.
             tally = self.tally
             if self.open and tally is not None:
                 tally.add(link.node, GRANTED)

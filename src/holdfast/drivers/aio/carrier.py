@@ -18,8 +18,15 @@ class AsyncCarrier:
         self._loop = loop
         self._channel = channel
         self._opening: asyncio.Task[None] | None = None
+        self._expected: _Connection | None = None
+        """The connection that is being made; an earlier one comes too late."""
         self._transport: asyncio.Transport | None = None
         self._unwritten: list[bytes | bytearray] = []
+
+    @property
+    def opening(self) -> "asyncio.Task[None] | None":
+        """The task that makes a connection, if one does."""
+        return self._opening
 
     # -- what the channel calls -------------------------------------------------------------------
 
@@ -29,6 +36,7 @@ class AsyncCarrier:
 
     async def _open(self) -> None:
         endpoint, connection = self._channel.endpoint, _Connection(self)
+        self._expected = connection
         try:
             if endpoint.path:
                 await self._loop.create_unix_connection(lambda: connection, endpoint.path)
@@ -55,10 +63,19 @@ class AsyncCarrier:
     def look(self) -> None:
         """Do nothing: the loop looks all the time."""
 
+    def finish(self) -> None:
+        """Write what was kept, and let the transport end after it has sent all of it."""
+        transport = self._transport
+        if transport is not None and not self._loop.is_closed():
+            self._flush()
+            self._transport = None
+            transport.close()
+
     def close(self) -> None:
         """Drop the connection, and a task that tries to make one."""
         opening, self._opening = self._opening, None
         transport, self._transport = self._transport, None
+        self._expected = None
         self._unwritten = []
         with contextlib.suppress(RuntimeError):  # the loop may be closed already
             if opening is not None:
@@ -68,9 +85,12 @@ class AsyncCarrier:
 
     # -- what a connection says -------------------------------------------------------------------
 
-    def made(self, transport: asyncio.Transport) -> None:
-        """Begin to use a connection."""
-        self._opening = None
+    def made(self, connection: "_Connection", transport: asyncio.Transport) -> None:
+        """Begin to use a connection, unless it has been given up meanwhile."""
+        if connection is not self._expected:
+            transport.abort()
+            return
+        self._opening = self._expected = None
         self._transport = transport
         self._channel.opened()
 
@@ -95,7 +115,7 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by birth
-        self._carrier.made(self._transport)
+        self._carrier.made(self, self._transport)
 
     def data_received(self, data: bytes) -> None:
         self._carrier.received(self._transport, data)

@@ -33,8 +33,8 @@ class AsyncDriver:
     async def run(self, start: Callable[[float], Flow[T]]) -> T:
         """Run the flow that `start` makes, given the time, to its end.
 
-        A cancellation is thrown into the flow; what it then tells is written before this returns
-        to the loop, so that nothing stays behind.
+        A cancellation is thrown into the flow; what it then tells is written at the end of this
+        turn of the loop, and before a close, so that nothing stays behind.
         """
         hub = self._hub() or await self._meet()
         flow = start(clock.now())
@@ -78,6 +78,8 @@ class AsyncDriver:
                     self._hubs.pop(other, None)  # its connections went with it
             hub = self._hubs[loop] = Hub(loop, self.endpoints)
         await hub.meet(self._node_timeout)
+        if self._closed:
+            raise ClientClosed("the client is closed")
         if hub.roster.clash is not None:
             raise DuplicateNode(*hub.roster.clash)
         self._here.hub = hub
@@ -88,10 +90,9 @@ class AsyncDriver:
         self._closed = True
         self._here = threading.local()
         loop = asyncio.get_running_loop()
-        for other, hub in list(self._hubs.items()):
-            if other is loop:
-                hub.close()
-            elif not other.is_closed():
+        hubs, self._hubs = self._hubs, {}
+        for other, hub in hubs.items():
+            if other is not loop and not other.is_closed():
                 other.call_soon_threadsafe(hub.close)
-        self._hubs.clear()
-        await asyncio.sleep(0)  # let the transports close
+        if loop in hubs:
+            await hubs[loop].end()

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ...core.effects import Ask, Command
+from ...errors import ClientClosed
 from ...wire import commands
 from ...wire.endpoint import Endpoint
 from ...wire.round import Round
@@ -25,17 +26,20 @@ class Hub:
     def __init__(self, loop: asyncio.AbstractEventLoop, endpoints: Sequence[Endpoint]) -> None:
         self.loop = loop
         self.roster = Roster(endpoints)
-        self.channels = []
+        self.channels: list[Channel] = []
+        self._carriers: list[AsyncCarrier] = []
         for node, endpoint in enumerate(endpoints):
             channel = Channel(
                 node, endpoint, self.roster, most_unanswered=MOST_UNANSWERED, deaf=False
             )
-            channel.carrier = AsyncCarrier(loop, channel)
+            carrier = channel.carrier = AsyncCarrier(loop, channel)
             channel.on_settled = self._look
             self.channels.append(channel)
+            self._carriers.append(carrier)
         self._meeting: asyncio.Future[None] | None = None
         self._deadlines: dict[int, list[Round]] = {}
         self._next = 0
+        self._closed = False
         self._alarm: asyncio.TimerHandle | None = None
 
     async def meet(self, timeout: float) -> None:
@@ -56,6 +60,8 @@ class Hub:
 
     def ask(self, effect: Ask, now: float) -> "tuple[Round, asyncio.Future[None]]":
         """Say the command to all nodes; return the round, and what comes when it is over."""
+        if self._closed:
+            raise ClientClosed("the client is closed")
         command, tally, until = effect
         over: asyncio.Future[None] = self.loop.create_future()
         round_ = Round(command, tally, over)
@@ -66,6 +72,8 @@ class Hub:
 
     def tell(self, command: Command, now: float) -> None:
         """Say the command to all nodes, behind what they have not answered yet."""
+        if self._closed:
+            return
         self._post(Round(command), commands.pack(command), now)
 
     def _post(self, round_: Round, packed: bytes, now: float) -> None:
@@ -103,11 +111,21 @@ class Hub:
 
     def close(self) -> None:
         """Close all connections, and end the rounds that wait for them."""
+        self._closed = True
         if self._alarm is not None:
             self._alarm.cancel()
+            self._alarm = None
         for channel in self.channels:
             channel.close()
         for rounds in self._deadlines.values():
             for round_ in rounds:
                 round_.close()
         self._deadlines.clear()
+        self._look()
+
+    async def end(self) -> None:
+        """Close, and wait until nothing of ours runs on the loop any more."""
+        opening = [carrier.opening for carrier in self._carriers if carrier.opening is not None]
+        self.close()
+        await asyncio.gather(*opening, return_exceptions=True)
+        await asyncio.sleep(0)  # transports end in the turn after they were told to

@@ -69,6 +69,9 @@ class BlockingCarrier:
         self.on_lookup()
         self.on_event()
 
+    def finish(self) -> None:
+        """Do nothing: whatever the socket took is sent even after it is closed."""
+
     def close(self) -> None:
         """Close the connection, or stop making one."""
         transport, self._transport, self._lookup = self._transport, None, None

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -105,6 +106,7 @@ class Line:
             self._poller.forget(end)
             end.close()
         self._bell = None
+        self._poller = Poller()  # whatever interrupted us may have left the old one in disorder
         self.consistent = True
 
     def __del__(self) -> None:
@@ -137,7 +139,8 @@ class Line:
             self._bell = socket.socketpair()
             for end in self._bell:
                 end.setblocking(False)
-            self._poller.watch(self._bell[0], READ, self._answer_bell)
+            answer = weakref.WeakMethod(self._answer_bell)  # no cycle: a lost line ends at once
+            self._poller.watch(self._bell[0], READ, lambda: _call(answer()))
         return self._ring
 
     def _ring(self) -> None:
@@ -152,3 +155,8 @@ class Line:
             self._bell[0].recv(1024)
         for carrier in self.carriers:
             carrier.on_lookup()
+
+
+def _call(method: Callable[[], None] | None) -> None:
+    if method is not None:
+        method()

@@ -4,6 +4,7 @@
 could take connections off their parent's list; and this is the hot path of every round.
 """
 
+import contextlib
 import math
 import select
 import socket
@@ -22,13 +23,15 @@ class Poller:
 
     def watch(self, sock: socket.socket, mask: int, on_event: Callable[[], None]) -> None:
         """Look for `mask` on a socket, and for its end."""
-        self._calls[sock.fileno()] = on_event
+        self._calls[sock.fileno()] = on_event  # first: see `forget`
         self._poll.register(sock, mask)
 
     def forget(self, sock: socket.socket) -> None:
         """Look for nothing on a socket any more, if it was looked at."""
-        if self._calls.pop(sock.fileno(), None) is not None:
-            self._poll.unregister(sock)
+        if sock.fileno() in self._calls:  # in this order: an interruption must not part the two
+            with contextlib.suppress(KeyError):
+                self._poll.unregister(sock)
+            self._calls.pop(sock.fileno(), None)
 
     def wait(self, timeout: float) -> list[Callable[[], None]]:
         """Return what to call, after `timeout` seconds at most; rounded up to milliseconds."""

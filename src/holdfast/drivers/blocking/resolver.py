@@ -27,9 +27,13 @@ def lookup(host: str, port: int, bell: Callable[[], Callable[[], None]]) -> Look
     try:
         result.addresses = _ask(host, port, socket.AI_NUMERICHOST)
     except (OSError, ValueError):
-        threading.Thread(
+        thread = threading.Thread(
             target=_run, args=(result, host, port, bell()), name="holdfast-lookup", daemon=True
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the interpreter is going down, or there are too many
+            result.addresses, result.error = [], OSError(str(error))
     return result
 
 

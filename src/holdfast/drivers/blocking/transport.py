@@ -19,7 +19,8 @@ class Transport:
     """One connection's bytes."""
 
     __slots__ = (
-        "_connected", "_handshaking", "_recv", "_send", "secure", "sock", "wants_write",
+        "_connected", "_endpoint", "_handshaking", "_recv", "_send", "secure", "sock",
+        "wants_write",
     )  # fmt: skip
 
     def __init__(self, endpoint: Endpoint, address: Address) -> None:
@@ -36,18 +37,15 @@ class Transport:
             if code and code != errno.EINPROGRESS:
                 raise OSError(code, os.strerror(code))
             self._connected = not code
-            if endpoint.tls is not None:
-                sock = endpoint.tls.wrap_socket(
-                    sock, do_handshake_on_connect=False, server_hostname=endpoint.host
-                )
         except BaseException:
             sock.close()
             raise
         self.sock = sock
         self._recv, self._send = sock.recv, sock.send
+        self._endpoint = endpoint
         self.secure = endpoint.tls is not None
         """True if TLS may have decrypted more than was taken, which the poller cannot see."""
-        self._handshaking = endpoint.tls is not None
+        self._handshaking = self.secure
         self.wants_write = True
         """True while there is something to write, or a connect or handshake to go on with."""
 
@@ -65,9 +63,8 @@ class Transport:
                 raise
             self._connected = True
         if self._handshaking:
-            assert isinstance(self.sock, ssl.SSLSocket)  # noqa: S101  # for the type checker
             try:
-                self.sock.do_handshake()
+                self._secured().do_handshake()
             except ssl.SSLWantReadError:
                 self.wants_write = False
                 return False
@@ -77,6 +74,22 @@ class Transport:
             self._handshaking = False
         self.wants_write = False
         return True
+
+    def _secured(self) -> ssl.SSLSocket:
+        """Return the socket with TLS around it: only a connected one can be wrapped."""
+        if isinstance(self.sock, ssl.SSLSocket):
+            return self.sock
+        endpoint = self._endpoint
+        assert endpoint.tls is not None  # noqa: S101  # for the type checker
+        try:
+            sock = endpoint.tls.wrap_socket(
+                self.sock, do_handshake_on_connect=False, server_hostname=endpoint.host
+            )
+        except ValueError as error:  # a host name that no certificate can have
+            raise ssl.SSLError(str(error)) from None
+        self.sock = sock  # the descriptor stays the same: whoever watches it need not know
+        self._recv, self._send = sock.recv, sock.send
+        return sock
 
     def send(self, data: bytes | bytearray) -> int:
         """Write what the socket takes now; return how much that was."""
