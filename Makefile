@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
+PEERS := $(VENV)/.peers
 SEEDS ?= 1000
 SEED ?=
 SIM_ARGS ?=
@@ -33,7 +34,7 @@ format: $(READY) ## format the code and mend what the linter can
 sim: $(READY) ## simulate SEEDS=1000 worlds, or one: SEED=42 SIM_ARGS=--trace
 	@$(PY) -m holdfast.testing $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(SIM_ARGS)
 
-bench: $(READY) ## ratios against a raw floor and the peers, in one run: BENCH_ARGS=--quick
+bench: $(PEERS) ## ratios against a raw floor and the peers, in one run: BENCH_ARGS=--quick
 	@$(PY) -m bench $(BENCH_ARGS)
 
 soak: $(READY) ## what takes too long for make test
@@ -47,4 +48,9 @@ $(READY): pyproject.toml
 	@echo "installing into $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(PEERS): $(READY)
+	@echo "installing the peers to compare with into $(VENV) (once) ..."
+	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	@touch $@
