@@ -2,8 +2,9 @@
 
 import asyncio
 import functools
+import gc
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -28,6 +29,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 async def _with_deadline(test: Callable[[], Any]) -> None:
     async with asyncio.timeout(40):
         await test()
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    """See that a connection somebody forgot is found here, and not in whichever test is next."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture

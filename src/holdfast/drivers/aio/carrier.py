@@ -21,6 +21,8 @@ class AsyncCarrier:
         self._expected: _Connection | None = None
         """The connection that is being made; an earlier one comes too late."""
         self._transport: asyncio.Transport | None = None
+        self.ending: asyncio.Transport | None = None
+        """The connection that was told to end after it has sent all; a hung node may keep it."""
         self._unwritten: list[bytes | bytearray] = []
 
     @property
@@ -68,7 +70,7 @@ class AsyncCarrier:
         transport = self._transport
         if transport is not None and not self._loop.is_closed():
             self._flush()
-            self._transport = None
+            self.ending, self._transport = transport, None
             transport.close()
 
     def close(self) -> None:

@@ -16,6 +16,9 @@ from .carrier import AsyncCarrier
 MOST_UNANSWERED = 65_536
 """Per node. All tasks of a loop share a connection: a hung node must not eat the memory."""
 
+GRACE = 0.1
+"""Seconds that closing gives a slow node to take what it was told; a hung one never will."""
+
 TICKS = 500
 """Per second. A round ends up to one tick late: 2 ms, a small part of the usual patience."""
 
@@ -128,4 +131,11 @@ class Hub:
         opening = [carrier.opening for carrier in self._carriers if carrier.opening is not None]
         self.close()
         await asyncio.gather(*opening, return_exceptions=True)
+        ending = [carrier.ending for carrier in self._carriers if carrier.ending is not None]
+        deadline = clock.now() + GRACE
+        while any(each.get_write_buffer_size() for each in ending) and clock.now() < deadline:
+            await asyncio.sleep(GRACE / 20)
+        for each in ending:
+            if each.get_write_buffer_size():
+                each.abort()
         await asyncio.sleep(0)  # transports end in the turn after they were told to
