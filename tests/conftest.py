@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import os
 import shutil
+import signal
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +20,10 @@ from rig.proxy import Proxy
 from rig.servers import Park
 
 _numbers = itertools.count(1)
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Whatever runs in the background of a shell ignores Ctrl-C, and so would all it starts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 CALM = 5.0
 """A node timeout that only a hung node uses up, however busy the machine is."""
