@@ -187,17 +187,18 @@ def test_blocking_and_asyncio_clients_contend(memory: Memory) -> None:
 
 
 def test_a_blocking_wait_on_the_loops_thread_does_not_wait_for_its_tasks() -> None:
-    memory = Memory(grace=3600)
+    memory, inside = Memory(grace=3600), asyncio.Event()
 
     async def main() -> None:
         held = asyncio.create_task(hold())
-        await asyncio.sleep(0.001)
+        await inside.wait()
         with pytest.raises(holdfast.TimedOut):
             memory.client().lock("a").acquire(wait=20)
         held.cancel()
 
     async def hold() -> None:
         await memory.async_client().lock("a", ttl=60).acquire()
+        inside.set()
         await asyncio.Event().wait()
 
     run(main)

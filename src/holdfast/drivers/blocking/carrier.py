@@ -1,4 +1,4 @@
-"""One connection's bytes, on a line's selector."""
+"""One connection's bytes, on a line's poller."""
 
 import weakref
 from typing import TYPE_CHECKING
@@ -48,7 +48,7 @@ class BlockingCarrier:
             self.on_lookup()
 
     def write(self, data: bytes | bytearray) -> None:
-        """Write at once what the socket takes; the selector sees to the rest."""
+        """Write at once what the socket takes; the poller sees to the rest."""
         transport = self._transport
         if transport is None:
             raise BrokenPipeError("there is no connection")
@@ -153,7 +153,7 @@ class BlockingCarrier:
         self._channel.broke(error)
 
     def _watch(self) -> None:
-        """Tell the selector what to look for."""
+        """Tell the poller what to look for."""
         transport = self._transport
         if transport is None:
             return

@@ -1,4 +1,4 @@
-"""A line: one connection to every node, on one selector, used by one thread at a time."""
+"""A line: one connection to every node, on one poller, used by one thread at a time."""
 
 import contextlib
 import socket
@@ -134,7 +134,7 @@ class Line:
         self._poller.forget(sock)
 
     def bell(self) -> Callable[[], None]:
-        """Return what another thread calls to end the selector's wait: a look-up is done."""
+        """Return what another thread calls to end the poller's wait: a look-up is done."""
         if self._bell is None:
             self._bell = socket.socketpair()
             for end in self._bell:

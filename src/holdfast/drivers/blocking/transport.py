@@ -1,6 +1,6 @@
 """A non-blocking socket on its way to a server and after, with or without TLS.
 
-Every method returns at once. `wants_write` says what the selector should wait for besides input.
+Every method returns at once. `wants_write` says what the poller should wait for besides input.
 """
 
 import contextlib
