@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import hiredis
 
 from holdfast.core.effects import Command, Verb
+from holdfast.drivers.aio.carrier import BATCH
 from holdfast.wire.commands import pack, pack_whole
 
 TTL_MS = 30_000
@@ -80,7 +81,7 @@ class BlockingFloor:
 
 
 class _Pipe(asyncio.Protocol):
-    """One multiplexed connection: futures answered in order, written once per turn."""
+    """One multiplexed connection: futures answered in order, written in batches."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -96,10 +97,13 @@ class _Pipe(asyncio.Protocol):
             self._loop.call_soon(self._flush)
         self._unwritten.append(packed)
         self._waiting.append(votes)
+        if len(self._unwritten) == BATCH:
+            self._flush()
 
     def _flush(self) -> None:
         data, self._unwritten = self._unwritten, []
-        self.transport.write(b"".join(data))  # type: ignore[attr-defined]
+        if data:
+            self.transport.write(b"".join(data))  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)

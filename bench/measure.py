@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from .cores import pin, split
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -49,6 +51,7 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
         )
+        pin([self._process.pid], split()[0])
 
     def seconds(self, pairs: int) -> float:
         """Return how long so many pairs take."""

@@ -89,20 +89,16 @@ class AsyncLease(LeaseFacts):
     forked child may not, and for the child it is not held.
     """
 
-    __slots__ = ("_driver",)
+    __slots__ = ()
 
-    def __init__(
-        self, driver: AsyncPort, holding: Holding, forget: Callable[["AsyncLease"], None]
-    ) -> None:
-        super().__init__(driver, holding, forget)
-        self._driver = driver
+    _port: AsyncPort
 
     async def renew(self) -> None:
-        flow, begun = self._renewing(), self._driver.now()
-        self._renewed(await self._driver.run(flow), begun)
+        flow, begun = self._renewing(), self._port.now()
+        self._renewed(await self._port.run(flow), begun)
 
     async def release(self) -> Released:
-        return self._released(await self._driver.run(self._releasing()))
+        return self._released(await self._port.run(self._releasing))
 
     async def __aenter__(self) -> Self:
         self.ensure_held()

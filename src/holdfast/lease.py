@@ -89,22 +89,15 @@ class LeaseFacts:
                 self._forget(self)
                 raise LeaseLost(self.name, reason)
 
-    def _releasing(self) -> Callable[[float], Flow[Released | Lost]]:
-        self._ensure_releasable()
-        return self._begin_release
-
-    def _begin_release(self, now: float) -> Flow[Released | Lost]:
+    def _releasing(self, now: float) -> Flow[Released | Lost]:
         holding = self._holding
         with self._ending:  # of two threads that release at once, one does
-            self._ensure_releasable()
+            self._ensure_ours()
+            if holding.reason is not None:
+                raise LeaseLost(self.name, holding.reason)
             holding.release()  # first: whatever happens from here on, nobody relies on it
         self._forget(self)
         return release(holding.terms, holding.token, valid_until=holding.valid_until, now=now)
-
-    def _ensure_releasable(self) -> None:
-        self._ensure_ours()
-        if self._holding.reason is not None:
-            raise LeaseLost(self.name, self._holding.reason)
 
     def _released(self, outcome: Released | Lost) -> Released:
         if isinstance(outcome, Lost):
@@ -139,13 +132,9 @@ class Lease(LeaseFacts):
     may not, and for the child it is not held.
     """
 
-    __slots__ = ("_driver",)
+    __slots__ = ()
 
-    def __init__(
-        self, driver: BlockingPort, holding: Holding, forget: Callable[["Lease"], None]
-    ) -> None:
-        super().__init__(driver, holding, forget)
-        self._driver = driver
+    _port: BlockingPort
 
     def renew(self) -> None:
         """Ask for the full ttl again.
@@ -154,7 +143,7 @@ class Lease(LeaseFacts):
         it holds on until its old end, and renewing may be tried again.
         """
         flow, begun = self._renewing(), self._port.now()
-        self._renewed(self._driver.run(flow), begun)
+        self._renewed(self._port.run(flow), begun)
 
     def release(self) -> Released:
         """Give the lock back, on every node.
@@ -163,7 +152,7 @@ class Lease(LeaseFacts):
         and the lock frees itself when its ttl ends. Raises `LeaseLost` if the lease had ended
         before, and `NotHeld` if it was released already or belongs to another process.
         """
-        return self._released(self._driver.run(self._releasing()))
+        return self._released(self._port.run(self._releasing))
 
     def __enter__(self) -> Self:
         self.ensure_held()

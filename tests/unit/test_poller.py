@@ -23,11 +23,11 @@ def test_an_interruption_while_forgetting_leaves_nothing_to_call() -> None:
     with one, other:
         poller = Poller()
         poller.watch(one, READ, lambda: None)
-        poller._calls = Striking(poller._calls)
+        poller.calls = Striking(poller.calls)
         with pytest.raises(Struck):
             poller.forget(one)
         other.send(b"x")
         assert poller.wait(0) == []
-        poller._calls = dict(poller._calls)
+        poller.calls = dict(poller.calls)
         poller.forget(one)  # once more, and for good
-        assert poller._calls == {}
+        assert poller.calls == {}

@@ -28,6 +28,8 @@ class Verb(Enum):
     RENEW = "renew"
     RELEASE = "release"
 
+    __hash__ = object.__hash__  # members are single: their identity is the cheapest hash
+
 
 class Command(NamedTuple):
     """One sentence to a node. Saying it twice with the same token is saying it once."""

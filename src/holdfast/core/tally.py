@@ -44,6 +44,11 @@ class Tally:
                 self.verdict = Verdict.LOST
 
     @property
+    def complete(self) -> bool:
+        """True if every node has voted."""
+        return self.granted + self.against == self.nodes
+
+    @property
     def cut_off(self) -> bool:
         """True if failure and silence alone stand in the way of a quorum: nobody can know.
 

@@ -132,16 +132,13 @@ class Channel:
     def post(self, round_: Round, packed: bytes, now: float) -> None:
         """Say something to the node now, or when it is connected, or count it as failed."""
         link = self._link
-        if link is not None and link.awaiting and self._owes_too_much(link, now):
-            self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:g} s"))
-        link = self._link  # it may have broken while its debts were looked at
-        if link is None or link.greeted is None:
-            self._stand_in_line(round_, now)
-            return
-        if not link.awaiting:
+        if link is None or link.greeted is None or self._refused:
+            link = self._taking(round_, now)
+        elif not link.awaiting:
             self._since = now
-        elif self._is_swamped(len(link.awaiting), round_):
-            round_.count(self.node, failed(Condition.SWAMPED))
+        elif now - self._since > SILENCE or len(link.awaiting) >= self._most:
+            link = self._taking(round_, now)
+        if link is None:
             return
         if self._deaf and (not round_.open or now - self._since > SLOW):
             packed = self._worded(link, round_, packed)
@@ -150,6 +147,22 @@ class Channel:
             self.carrier.write(packed)
         except OSError as error:
             self.broke(error)
+
+    def _taking(self, round_: Round, now: float) -> Link | None:
+        """Return the link if it takes this now; else let it stand in line, or count as failed."""
+        link = self._link
+        if link is not None and link.awaiting and self._owes_too_much(link, now):
+            self._fail(Failure(Condition.BROKEN, f"no answer for {SILENCE:g} s"))
+        link = self._link  # it may have broken while its debts were looked at
+        if link is None or link.greeted is None:
+            self._stand_in_line(round_, now)
+            return None
+        if not link.awaiting:
+            self._since = now
+        elif self._is_swamped(len(link.awaiting), round_):
+            round_.count(self.node, failed(Condition.SWAMPED))
+            return None
+        return link
 
     def _owes_too_much(self, link: Link, now: float) -> bool:
         """True if the node has been silent for too long with answers outstanding."""

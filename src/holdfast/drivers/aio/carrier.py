@@ -1,7 +1,8 @@
 """One connection's bytes, as an asyncio protocol.
 
-What is written within one turn of the loop goes out in one piece at its end: a hundred tasks that
-ask at once cost one system call per node.
+What is written within one turn of the loop goes out together at its end: many tasks that ask at
+once cost one system call per node, or one for every `BATCH` of them, so that client and server
+work at the same time.
 """
 
 import asyncio
@@ -9,6 +10,10 @@ import contextlib
 from typing import cast
 
 from ..channel import Channel
+
+
+BATCH = 32
+"""How many commands are gathered before they are written: the server begins while we go on."""
 
 
 class AsyncCarrier:
@@ -52,14 +57,16 @@ class AsyncCarrier:
                 self._channel.broke(error)
 
     def write(self, data: bytes | bytearray) -> None:
-        """Keep the bytes for the end of this turn."""
+        """Keep the bytes for the end of this turn, or until there is a batch of them."""
         if not self._unwritten:
             self._loop.call_soon(self._flush)
         self._unwritten.append(data)
+        if len(self._unwritten) >= BATCH:
+            self._flush()
 
     def _flush(self) -> None:
         data, self._unwritten = self._unwritten, []
-        if self._transport is not None:
+        if data and self._transport is not None:
             self._transport.write(b"".join(data))
 
     def look(self) -> None:

@@ -43,11 +43,11 @@ class AsyncDriver:
             while True:  # until the flow ends: its waits are bounded by its effects
                 try:
                     if isinstance(effect, Ask):
-                        round_, over = hub.ask(effect, clock.now())
+                        asked = hub.ask(effect, clock.now())
                         try:
-                            await over
+                            await asked.over
                         finally:
-                            round_.open = False
+                            asked.end()
                     elif isinstance(effect, Sleep):
                         await asyncio.sleep(effect.until - clock.now())
                     else:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from ...core.effects import Ask, Command
+from ...core.tally import Tally
 from ...errors import ClientClosed
 from ...wire import commands
 from ...wire.endpoint import Endpoint
@@ -23,6 +24,25 @@ TICKS = 500
 """Per second. A round ends up to one tick late: 2 ms, a small part of the usual patience."""
 
 
+class Asked(Round):
+    """A round that a task awaits."""
+
+    __slots__ = ("due", "over")
+
+    def __init__(self, command: Command, tally: Tally, over: "asyncio.Future[None]") -> None:
+        super().__init__(command, tally, over)
+        self.over = over
+        """Comes when the round is decided or its time is up."""
+        self.due: dict[Asked, None] | None = None
+        """All rounds that must end at the same tick as this."""
+
+    def end(self) -> None:
+        """Let no more votes count, and need no deadline."""
+        self.open = False
+        if self.due is not None:
+            self.due.pop(self, None)  # at once: what is over should not burden the collector
+
+
 class Hub:
     """One event loop's way to all nodes. Used on that loop's thread only."""
 
@@ -40,7 +60,7 @@ class Hub:
             self.channels.append(channel)
             self._carriers.append(carrier)
         self._meeting: asyncio.Future[None] | None = None
-        self._deadlines: dict[int, list[Round]] = {}
+        self._deadlines: dict[int, dict[Asked, None]] = {}
         self._next = 0
         self._closed = False
         self._alarm: asyncio.TimerHandle | None = None
@@ -61,38 +81,37 @@ class Hub:
             if not meeting.done():
                 meeting.set_result(None)
 
-    def ask(self, effect: Ask, now: float) -> "tuple[Round, asyncio.Future[None]]":
-        """Say the command to all nodes; return the round, and what comes when it is over."""
+    def ask(self, effect: Ask, now: float) -> "Asked":
+        """Say the command to all nodes; return the round, which somebody then awaits and ends."""
         if self._closed:
             raise ClientClosed("the client is closed")
         command, tally, until = effect
-        over: asyncio.Future[None] = self.loop.create_future()
-        round_ = Round(command, tally, over)
-        self._post(round_, commands.pack(command), now)
-        if round_.open:
-            self._expect(until, round_)
-        return round_, over
+        asked = Asked(command, tally, self.loop.create_future())
+        packed = commands.pack(command)
+        for channel in self.channels:
+            channel.post(asked, packed, now)
+        if asked.open:
+            self._expect(until, asked)
+        return asked
 
     def tell(self, command: Command, now: float) -> None:
         """Say the command to all nodes, behind what they have not answered yet."""
         if self._closed:
             return
-        self._post(Round(command), commands.pack(command), now)
-
-    def _post(self, round_: Round, packed: bytes, now: float) -> None:
+        round_, packed = Round(command), commands.pack(command)
         for channel in self.channels:
             channel.post(round_, packed, now)
 
     # -- deadlines: one timer for all of them, in ticks -------------------------------------------
 
-    def _expect(self, until: float, round_: Round) -> None:
+    def _expect(self, until: float, asked: "Asked") -> None:
         """Remember when a round must end. Most end long before, so this must cost little."""
         tick = int(until * TICKS) + 1
-        rounds = self._deadlines.get(tick)
-        if rounds is not None:
-            rounds.append(round_)
+        asked.due = self._deadlines.get(tick)
+        if asked.due is not None:
+            asked.due[asked] = None
             return
-        self._deadlines[tick] = [round_]
+        asked.due = self._deadlines[tick] = {asked: None}
         if self._alarm is None or tick < self._next:
             self._set_alarm(tick)
 
@@ -106,9 +125,9 @@ class Hub:
         """End the rounds whose time is up."""
         self._alarm, now = None, int(clock.now() * TICKS)
         for tick in [tick for tick in self._deadlines if tick <= now]:
-            for round_ in self._deadlines.pop(tick):
-                if round_.open:
-                    round_.close()
+            for asked in list(self._deadlines.pop(tick)):
+                if asked.open:
+                    asked.close()
         if self._deadlines:
             self._set_alarm(min(self._deadlines))
 
@@ -120,9 +139,9 @@ class Hub:
             self._alarm = None
         for channel in self.channels:
             channel.close()
-        for rounds in self._deadlines.values():
-            for round_ in rounds:
-                round_.close()
+        for due in self._deadlines.values():
+            for asked in list(due):
+                asked.close()
         self._deadlines.clear()
         self._look()
 

@@ -1,15 +1,18 @@
 """One connection's bytes, on a line's poller."""
 
+import contextlib
 import weakref
 from typing import TYPE_CHECKING
 
 from ..channel import Channel
 from .poller import READ, READ_WRITE
 from .resolver import Address, Lookup, lookup, unix_address
-from .transport import Transport
+from .transport import NOT_NOW, Transport
 
 if TYPE_CHECKING:
     from .line import Line
+
+CHUNK = 65536
 
 
 class BlockingCarrier:
@@ -57,6 +60,8 @@ class BlockingCarrier:
             return
         try:
             sent = transport.send(data)
+        except NOT_NOW:
+            sent = 0
         except (BrokenPipeError, ConnectionResetError):
             self._watch()
             return  # the end is found by reading, after what the server had to say about it
@@ -106,15 +111,16 @@ class BlockingCarrier:
             return
         try:
             if self._opened:
-                data = transport.receive()
-                while data:
+                try:
+                    data = transport.recv(CHUNK)
+                except NOT_NOW:
+                    data = None
+                if data:
                     self._channel.received(data)
-                    if not transport.secure or self._transport is not transport:
-                        break
-                    data = transport.receive()  # TLS may have more, which the poller cannot see
-                else:
-                    if data is not None:
-                        raise ConnectionResetError("the server closed the connection")
+                    if transport.secure:
+                        self._receive_rest(transport)
+                elif data is not None:
+                    raise ConnectionResetError("the server closed the connection")
                 if not self._unsent and self._watched == READ:  # the usual case
                     return
             elif transport.advance():
@@ -131,10 +137,19 @@ class BlockingCarrier:
                 self._transport, self._watched = None, 0
                 self._try_next_address(error)
 
+    def _receive_rest(self, transport: Transport) -> None:
+        """Read what TLS has decrypted besides, which the poller cannot see."""
+        with contextlib.suppress(*NOT_NOW):
+            while self._transport is transport:  # until there is no more, or it is given up
+                data = transport.recv(CHUNK)
+                if not data:
+                    raise ConnectionResetError("the server closed the connection")
+                self._channel.received(data)
+
     def _flush(self, transport: Transport) -> None:
         if self._unsent:
-            sent = transport.send(self._unsent)
-            del self._unsent[:sent]
+            with contextlib.suppress(*NOT_NOW):
+                del self._unsent[: transport.send(self._unsent)]
         self._watch()
 
     # -- connecting -------------------------------------------------------------------------------

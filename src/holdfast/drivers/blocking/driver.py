@@ -78,7 +78,7 @@ class BlockingDriver:
                             line.close()
                         if isinstance(effect, Ask):
                             line.ask(effect, clock.now())
-                            if None in effect.tally.votes:
+                            if not effect.tally.complete:
                                 pool.note(effect.command, line)
                         else:
                             line.tell(effect.command, clock.now())

@@ -117,10 +117,13 @@ class Line:
 
     def _turn(self, timeout: float) -> None:
         """Wait for something to happen, and move on whatever it is about."""
-        ready = self._poller.wait(timeout)
+        poller = self._poller
+        ready = poller.wait(timeout)
         self.consistent = False
-        for on_event in ready:
-            on_event()
+        for descriptor, _ in ready:
+            on_event = poller.calls.get(descriptor)
+            if on_event is not None:  # else an earlier event of this turn has ended it
+                on_event()
         self.consistent = True
 
     # -- what carriers call -----------------------------------------------------------------------

@@ -12,15 +12,15 @@ import ssl
 from ...wire.endpoint import Endpoint
 from .resolver import Address
 
-CHUNK = 65536
+NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+"""What reading and writing raise if they would have to wait."""
 
 
 class Transport:
     """One connection's bytes."""
 
     __slots__ = (
-        "_connected", "_endpoint", "_handshaking", "_recv", "_send", "secure", "sock",
-        "wants_write",
+        "_connected", "_endpoint", "_handshaking", "recv", "secure", "send", "sock", "wants_write",
     )  # fmt: skip
 
     def __init__(self, endpoint: Endpoint, address: Address) -> None:
@@ -41,7 +41,8 @@ class Transport:
             sock.close()
             raise
         self.sock = sock
-        self._recv, self._send = sock.recv, sock.send
+        self.recv, self.send = sock.recv, sock.send
+        """The socket's own methods. They raise one of `NOT_NOW` if there is nothing to do."""
         self._endpoint = endpoint
         self.secure = endpoint.tls is not None
         """True if TLS may have decrypted more than was taken, which the poller cannot see."""
@@ -88,22 +89,8 @@ class Transport:
         except ValueError as error:  # a host name that no certificate can have
             raise ssl.SSLError(str(error)) from None
         self.sock = sock  # the descriptor stays the same: whoever watches it need not know
-        self._recv, self._send = sock.recv, sock.send
+        self.recv, self.send = sock.recv, sock.send
         return sock
-
-    def send(self, data: bytes | bytearray) -> int:
-        """Write what the socket takes now; return how much that was."""
-        try:
-            return self._send(data)
-        except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
-            return 0
-
-    def receive(self) -> bytes | None:
-        """Return what has arrived; None if nothing has, b"" if the server hung up."""
-        try:
-            return self._recv(CHUNK)
-        except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            return None
 
     def close(self) -> None:
         """Close the socket. Sends nothing: in a forked child the connection is the parent's."""
