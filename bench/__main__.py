@@ -15,7 +15,6 @@ from rich.table import Table
 
 from holdfast.embedded import ThrowawayNodes
 
-from .cores import pin, split
 from .suites import Bench, Suite
 
 PACKAGES = (
@@ -33,7 +32,6 @@ def main(arguments: list[str] | None = None) -> int:
         Progress(console=console, transient=True, disable=not console.is_terminal) as progress,
     ):
         task = progress.add_task("measuring", total=Bench.STEPS * repeats)
-        pin([node.pid for node in nodes], split()[1])
         urls = nodes.urls if options.unix else nodes.tcp_urls
         bench = Bench(
             nodes, urls, repeats=repeats, seconds=seconds, tick=lambda: progress.advance(task)

@@ -1,24 +1,28 @@
-"""Servers on one core, contenders on another, as if they were two machines.
+"""For round trips with one server: it has one core and the contenders another, like two machines.
 
 Left to itself the kernel now and then puts a client and its server on the same core, where a round
-trip costs half as much; whoever was measured at that moment would look twice as fast.
+trip costs half as much; whoever was measured at that moment would look twice as fast. With more
+processes at work than cores there is nothing to choose, and the kernel may place them.
 """
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 
 
-def split() -> tuple[set[int], set[int]]:
-    """Return the contenders' core and the servers' cores; all for both where that is impossible."""
-    if not hasattr(os, "sched_getaffinity"):  # not Linux
-        return set(), set()
-    cores = sorted(os.sched_getaffinity(0))
-    return (set(cores[:1]), set(cores[1:])) if len(cores) > 1 else (set(cores), set(cores))
+def all_cores() -> set[int]:
+    """Return what we may run on; nothing where that cannot be chosen."""
+    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
 
 
-def pin(processes: Iterable[int | None], cores: set[int]) -> None:
-    """Keep processes, with all their threads, on these cores."""
-    for process in processes:
-        for thread in Path(f"/proc/{process}/task").iterdir() if cores and process else ():
-            os.sched_setaffinity(int(thread.name), cores)
+def apart() -> tuple[set[int], set[int]]:
+    """Return a core for contenders and the others for servers; the same if there is but one."""
+    first, *others = sorted(all_cores()) or [0]
+    return ({first}, set(others)) if others else (all_cores(), all_cores())
+
+
+def pin(process: int | None, cores: set[int]) -> None:
+    """Keep a process, with all its threads, on these cores."""
+    if process is None or not cores:
+        return
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), cores)

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .cores import pin, split
+from .cores import pin
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
         )
-        pin([self._process.pid], split()[0])
+        self.pid = self._process.pid
 
     def seconds(self, pairs: int) -> float:
         """Return how long so many pairs take."""
@@ -82,10 +82,13 @@ def interleaved(
     repeats: int,
     seconds: float,
     tick: Callable[[], None],
+    cores: set[int],
     around: Callable[[Entry, Callable[[], float]], float] = lambda _, go: go(),
 ) -> dict[str, Figure]:
-    """Measure all contenders, `repeats` times each for about `seconds`."""
+    """Measure all contenders, `repeats` times each for about `seconds`, on these cores."""
     workers = [(entry, Worker(entry)) for entry in entries]
+    for _, worker in workers:
+        pin(worker.pid, cores)
     try:
         pairs = {entry.title: worker.calibrate(seconds) for entry, worker in workers}
         samples: dict[str, list[float]] = {entry.title: [] for entry in entries}

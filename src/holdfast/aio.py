@@ -27,7 +27,7 @@ from . import lock as blocking_lock
 from .core.acquire import acquire
 from .core.effects import Source
 from .core.holding import Holding
-from .core.outcomes import Acquired, Released
+from .core.outcomes import Acquired, Missed, Released
 from .core.terms import Terms
 from .drivers.aio import AsyncDriver
 from .drivers.port import AsyncPort
@@ -141,12 +141,16 @@ class AsyncLock:
         return self._terms.name
 
     async def acquire(self, *, wait: float | None = UNSET) -> AsyncLease:
+        client, terms = self._client, self._terms
         seconds = self._wait if wait is UNSET else check_wait(wait)
-        return await self._client._acquire(self._terms, seconds)
+        outcome = await client._driver.run(
+            lambda now: acquire(terms, client._source, now=now, wait=seconds)
+        )
+        return client._lease_of(terms, outcome)
 
     async def try_acquire(self) -> AsyncLease | None:
         try:
-            return await self._client._acquire(self._terms, 0.0)
+            return await self.acquire(wait=0.0)
         except Busy:
             return None
 
@@ -239,10 +243,7 @@ class AsyncClient:
     def __repr__(self) -> str:
         return f"<AsyncClient of {', '.join(self.addresses)}>"
 
-    async def _acquire(self, terms: Terms, wait: float | None) -> AsyncLease:
-        outcome = await self._driver.run(
-            lambda now: acquire(terms, self._source, now=now, wait=wait)
-        )
+    def _lease_of(self, terms: Terms, outcome: Acquired | Missed) -> AsyncLease:
         if not isinstance(outcome, Acquired):
             raise error_of(self._settings.endpoints, terms.name, outcome)
         shelf = self._shelf()

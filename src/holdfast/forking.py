@@ -12,6 +12,9 @@ class Forkable(Protocol):
         """Start anew: whatever came from the parent is the parent's."""
 
 
+process = os.getpid()
+"""This process. Kept, because asking the system costs more than the rest of a check."""
+
 _all: "weakref.WeakSet[Forkable]" = weakref.WeakSet()
 
 
@@ -21,6 +24,8 @@ def after_fork(client: Forkable) -> None:
 
 
 def _in_child() -> None:
+    global process
+    process = os.getpid()
     for client in list(_all):
         client._after_fork()
 

@@ -1,11 +1,11 @@
 """A lease: what you have after acquiring a lock."""
 
-import os
 import threading
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
+from . import forking
 from .core.effects import Flow
 from .core.holding import Holding, State
 from .core.outcomes import Lost, Released, Renewed, Unsure
@@ -25,7 +25,7 @@ class LeaseFacts:
         self._port = port
         self._holding = holding
         self._forget = forget
-        self._pid = os.getpid()
+        self._pid = forking.process
         self._ending = threading.Lock()
 
     @property
@@ -92,12 +92,16 @@ class LeaseFacts:
     def _releasing(self, now: float) -> Flow[Released | Lost]:
         holding = self._holding
         with self._ending:  # of two threads that release at once, one does
-            self._ensure_ours()
-            if holding.reason is not None:
-                raise LeaseLost(self.name, holding.reason)
+            if holding.state is not State.HELD or self._pid != forking.process:
+                self._ensure_releasable()
             holding.release()  # first: whatever happens from here on, nobody relies on it
         self._forget(self)
         return release(holding.terms, holding.token, valid_until=holding.valid_until, now=now)
+
+    def _ensure_releasable(self) -> None:
+        self._ensure_ours()
+        if self._holding.reason is not None:
+            raise LeaseLost(self.name, self._holding.reason)
 
     def _released(self, outcome: Released | Lost) -> Released:
         if isinstance(outcome, Lost):
@@ -110,7 +114,7 @@ class LeaseFacts:
         return self._holding.state is State.RELEASED or not self._is_ours()
 
     def _is_ours(self) -> bool:
-        return self._pid == os.getpid()
+        return self._pid == forking.process
 
     def _ensure_ours(self) -> None:
         if not self._is_ours():

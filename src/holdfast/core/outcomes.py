@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
 
 from .tally import Tally
 
@@ -29,7 +28,8 @@ class LossReason(Enum):
     """The key is gone: deleted from outside, or forgotten by the nodes."""
 
 
-class Acquired(NamedTuple):
+@dataclass(slots=True)
+class Acquired:
     """The lock is ours until `valid_until`."""
 
     token: str

@@ -25,7 +25,7 @@ from typing import Protocol
 
 import hiredis
 
-from ..core.effects import Verb
+from ..core.effects import Command, Verb
 from ..core.votes import Condition, Failure, Vote, failed
 from ..wire import commands
 from ..wire.endpoint import Endpoint
@@ -46,6 +46,9 @@ next answer, where nobody listens between rounds.
 
 SILENCE = 5.0
 """Seconds without a byte, with answers outstanding, after which a connection is given up."""
+
+
+_SWAMPED = failed(Condition.SWAMPED)
 
 
 class Carrier(Protocol):
@@ -71,8 +74,9 @@ class Channel:
     """What a driver knows of one node."""
 
     __slots__ = (
-        "_backoff", "_bearer", "_deaf", "_failure", "_link", "_most", "_opening", "_posted",
-        "_refused", "_retry_at", "_roster", "_since", "carrier", "endpoint", "node", "on_settled",
+        "_backoff", "_bearer", "_deaf", "_failure", "_link", "_looked", "_most", "_opening",
+        "_posted", "_refused", "_retry_at", "_roster", "_since", "carrier", "endpoint", "node",
+        "on_settled",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +106,8 @@ class Channel:
         self._failure = Failure(Condition.UNREACHABLE)
         self._backoff = 0.0
         self._retry_at = 0.0
+        self._looked = 0.0
+        """When it was last seen to that a swamped connection has really not been answered."""
         self._since = 0.0
         """When the node was last heard of, or first owed us something."""
 
@@ -120,12 +126,13 @@ class Channel:
         """True if something stands in line for a connection that is on its way."""
         return bool(self._posted) and self.connecting
 
-    def unanswered(self, token: str) -> bool:
-        """True if the node owes an answer to a command with this token."""
+    def owes_last(self, command: Command) -> bool:
+        """True if the last thing said to the node is this, and it has not answered."""
         link = self._link
-        return link is not None and any(
-            isinstance(round_, Round) and round_.command.token == token for round_ in link.awaiting
-        )
+        if link is None or not link.awaiting:
+            return False
+        last = link.awaiting[-1]
+        return isinstance(last, Round) and last.command is command
 
     # -- speaking ---------------------------------------------------------------------------------
 
@@ -160,14 +167,15 @@ class Channel:
         if not link.awaiting:
             self._since = now
         elif self._is_swamped(len(link.awaiting), round_):
-            round_.count(self.node, failed(Condition.SWAMPED))
+            round_.count(self.node, _SWAMPED)
             return None
         return link
 
     def _owes_too_much(self, link: Link, now: float) -> bool:
         """True if the node has been silent for too long with answers outstanding."""
         if now - self._since <= SILENCE:
-            if len(link.awaiting) >= self._most:
+            if len(link.awaiting) >= self._most and now - self._looked > SLOW:
+                self._looked = now
                 self.carrier.look()  # answers may have come since somebody looked
             return False
         return self._is_silent(now) and self.ready

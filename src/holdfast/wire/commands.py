@@ -45,8 +45,8 @@ _PHRASES = (
 
 def pack(command: Command) -> bytes:
     """Write a command for a server that knows its script."""
-    verb, name, token, ttl_ms = command
-    before, after = _around_token(verb, name, len(token), ttl_ms)
+    token = command.token
+    before, after = _around_token(command.verb, command.name, len(token), command.ttl_ms)
     return before + token.encode() + after
 
 

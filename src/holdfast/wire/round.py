@@ -73,8 +73,11 @@ class Round:
             tally = self.tally
             if self.open and tally is not None:
                 tally.add(link.node, GRANTED)
-                if self._signal is not None and tally.verdict is not Verdict.PENDING:
-                    self.close()
+                signal = self._signal
+                if signal is not None and tally.verdict is not Verdict.PENDING:
+                    self.open = False
+                    if not signal.done():
+                        signal.set_result(None)
             return
         if commands.knows_not(reply) and self._once_more(link.node):
             link.say(commands.pack_whole(self.command), self)

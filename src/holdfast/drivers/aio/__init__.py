@@ -2,7 +2,7 @@
 
 - `driver.py`: runs flows; one hub per event loop
 - `hub.py`: a loop's connections, its open rounds and their deadlines
-- `carrier.py`: one connection's bytes, as an asyncio protocol; written once per turn of the loop
+- `carrier.py`: one connection's bytes, as an asyncio protocol; written in batches
 """
 
 from .driver import AsyncDriver

@@ -11,7 +11,6 @@ from typing import cast
 
 from ..channel import Channel
 
-
 BATCH = 32
 """How many commands are gathered before they are written: the server begins while we go on."""
 

@@ -43,9 +43,9 @@ class AsyncDriver:
             while True:  # until the flow ends: its waits are bounded by its effects
                 try:
                     if isinstance(effect, Ask):
-                        asked = hub.ask(effect, clock.now())
+                        asked, over = hub.ask(effect, clock.now())
                         try:
-                            await asked.over
+                            await over
                         finally:
                             asked.end()
                     elif isinstance(effect, Sleep):

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Sequence
 
 from ...core.effects import Ask, Command
-from ...core.tally import Tally
 from ...errors import ClientClosed
 from ...wire import commands
 from ...wire.endpoint import Endpoint
@@ -27,20 +26,15 @@ TICKS = 500
 class Asked(Round):
     """A round that a task awaits."""
 
-    __slots__ = ("due", "over")
+    __slots__ = ("due",)
 
-    def __init__(self, command: Command, tally: Tally, over: "asyncio.Future[None]") -> None:
-        super().__init__(command, tally, over)
-        self.over = over
-        """Comes when the round is decided or its time is up."""
-        self.due: dict[Asked, None] | None = None
-        """All rounds that must end at the same tick as this."""
+    due: "dict[Asked, None]"
+    """All rounds that must end at the same tick as this."""
 
     def end(self) -> None:
         """Let no more votes count, and need no deadline."""
         self.open = False
-        if self.due is not None:
-            self.due.pop(self, None)  # at once: what is over should not burden the collector
+        self.due.pop(self, None)  # at once: what is over should not burden the collector
 
 
 class Hub:
@@ -81,18 +75,21 @@ class Hub:
             if not meeting.done():
                 meeting.set_result(None)
 
-    def ask(self, effect: Ask, now: float) -> "Asked":
-        """Say the command to all nodes; return the round, which somebody then awaits and ends."""
+    def ask(self, effect: Ask, now: float) -> "tuple[Asked, asyncio.Future[None]]":
+        """Say the command to all nodes; return the round, and what comes when it is over.
+
+        Whoever awaits that then ends the round.
+        """
         if self._closed:
             raise ClientClosed("the client is closed")
-        command, tally, until = effect
-        asked = Asked(command, tally, self.loop.create_future())
+        command = effect.command
+        over: asyncio.Future[None] = asyncio.Future(loop=self.loop)
+        asked = Asked(command, effect.tally, over)
         packed = commands.pack(command)
         for channel in self.channels:
             channel.post(asked, packed, now)
-        if asked.open:
-            self._expect(until, asked)
-        return asked
+        self._expect(effect.until, asked)
+        return asked, over
 
     def tell(self, command: Command, now: float) -> None:
         """Say the command to all nodes, behind what they have not answered yet."""
@@ -107,9 +104,10 @@ class Hub:
     def _expect(self, until: float, asked: "Asked") -> None:
         """Remember when a round must end. Most end long before, so this must cost little."""
         tick = int(until * TICKS) + 1
-        asked.due = self._deadlines.get(tick)
-        if asked.due is not None:
-            asked.due[asked] = None
+        due = self._deadlines.get(tick)
+        if due is not None:
+            asked.due = due
+            due[asked] = None
             return
         asked.due = self._deadlines[tick] = {asked: None}
         if self._alarm is None or tick < self._next:

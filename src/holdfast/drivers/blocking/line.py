@@ -48,7 +48,7 @@ class Line:
         What has arrived by then counts, however late we come to look: a process that did not run
         for a while has not heard its nodes, and they have answered all the same.
         """
-        command, tally, until = effect
+        command, tally, until = effect.command, effect.tally, effect.until
         round_ = Round(command, tally)
         packed, left = commands.pack(command), until - now
         try:
@@ -93,10 +93,14 @@ class Line:
             self._turn(left)
 
     def unanswered(self, command: Command) -> bool:
-        """True if some node owes an answer to this, and a release would have to go behind it."""
-        return command.verb is not Verb.RELEASE and any(
-            channel.unanswered(command.token) for channel in self.channels
-        )
+        """True if some node owes an answer to what was just asked, so that a release of the same
+        lease would have to go behind it.
+        """
+        if command.verb is not Verb.RELEASE:
+            for channel in self.channels:
+                if channel.owes_last(command):
+                    return True
+        return False
 
     def close(self) -> None:
         """Close all connections."""
