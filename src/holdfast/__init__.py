@@ -20,6 +20,7 @@ from .errors import (
     TimedOut,
     Unreachable,
 )
+from .journal import Stats
 from .lease import Lease
 from .lock import Lock
 
@@ -50,6 +51,7 @@ __all__ = [
     "NotHeld",
     "Released",
     "RoundFailed",
+    "Stats",
     "TimedOut",
     "Unreachable",
     "connect",

@@ -3,27 +3,36 @@
 import functools
 import inspect
 import threading
+import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Literal, ParamSpec, Self, TypeVar
 
+from .calls import Caller, SideBySide
 from .core.acquire import acquire
 from .core.effects import Source
 from .core.holding import Holding
 from .core.outcomes import Acquired
 from .core.terms import Terms
+from .drivers import clock
 from .drivers.blocking import BlockingDriver
 from .drivers.port import BlockingPort
 from .drivers.source import SystemSource
 from .errors import BadInput, DuplicateNode
+from .events import Event
 from .forking import after_fork
+from .home import Home
+from .journal import Journal, Stats
+from .keeper.keeper import Keeper
+from .keeper.port import KeeperPort
 from .lease import Lease
 from .lock import Lock
 from .naming import NameTemplate, name_of
-from .options import check_connections, check_name
+from .options import check_connections, check_name, check_on_event, check_owner
 from .reports import error_of
 from .settings import (
     DEFAULT_CONNECTIONS,
+    DEFAULT_MAX_HOLD,
     DEFAULT_NODE_TIMEOUT,
     DEFAULT_TTL,
     UNSET,
@@ -35,13 +44,19 @@ from .shelf import Shelf
 P = ParamSpec("P")
 R = TypeVar("R")
 
+FAREWELL = 1.0
+"""Seconds that closing gives the keeper to end its connections; it never needs as long."""
+
 
 def connect(
     *nodes: Any,
     ttl: float = DEFAULT_TTL,
     wait: float | None = None,
+    renew: bool = True,
+    max_hold: float | None = DEFAULT_MAX_HOLD,
     node_timeout: float = DEFAULT_NODE_TIMEOUT,
     connections: int = DEFAULT_CONNECTIONS,
+    on_event: Callable[[Event], object] | None = None,
 ) -> "Client":
     """Connect to one node, or to a quorum of independent ones.
 
@@ -49,17 +64,26 @@ def connect(
     redis-py or valkey-py client, whose settings are copied. Without any, `$HOLDFAST_NODES` is read
     (URLs separated by commas or spaces); if that is not set either, the embedded server is used.
 
-    `ttl` and `wait` are the defaults for all locks. `node_timeout` is how long a round waits for a
-    slow node, `connections` how many connections per node all threads share.
+    `ttl`, `wait`, `renew` and `max_hold` are the defaults for all locks. `node_timeout` is how long
+    a round waits for a slow node, `connections` how many connections per node all threads share;
+    the keeper, which renews leases in the background, has one more. `on_event` is called with a
+    record of everything worth counting: see `holdfast.events`.
 
     The nodes are met before this returns, each for `node_timeout` at most. One that is down is no
     error: a majority is enough, and it may come back. Two addresses that lead to the same server
     are an error (`DuplicateNode`), and so is whatever makes no sense (`BadInput`).
     """
     connections = check_connections(connections)
-    settings = read_settings(nodes, ttl=ttl, wait=wait, node_timeout=node_timeout)
+    hook = check_on_event(on_event)
+    settings = read_settings(
+        nodes, ttl=ttl, wait=wait, renew=renew, max_hold=max_hold, node_timeout=node_timeout
+    )
+    journal = Journal(settings.endpoints, hook)
     driver = BlockingDriver(
-        settings.endpoints, connections=connections, node_timeout=settings.node_timeout
+        settings.endpoints,
+        connections=connections,
+        node_timeout=settings.node_timeout,
+        health=journal,
     )
     try:
         clash = driver.meet(settings.node_timeout)
@@ -68,7 +92,7 @@ def connect(
     except BaseException:
         driver.close()
         raise
-    return Client(driver, settings)
+    return Client(driver, settings, Keeper(settings.endpoints, journal), journal)
 
 
 class Client:
@@ -78,12 +102,23 @@ class Client:
     """
 
     def __init__(
-        self, driver: BlockingPort, settings: Settings, source: Source | None = None
+        self,
+        driver: BlockingPort,
+        settings: Settings,
+        keeper: KeeperPort,
+        journal: Journal,
+        *,
+        source: Source | None = None,
+        calls: Caller | None = None,
     ) -> None:
         self._driver = driver
         self._settings = settings
+        self._keeper = keeper
+        self._journal = journal
         self._source = source or SystemSource()
         self._own = threading.local()
+        calls = calls or SideBySide("holdfast-callback")
+        self._home = Home(driver, keeper, journal, calls, self._shelf)
         after_fork(self)
 
     @property
@@ -91,35 +126,86 @@ class Client:
         """The nodes' addresses, without credentials."""
         return tuple(str(endpoint) for endpoint in self._settings.endpoints)
 
-    def lock(self, name: str, *, ttl: float = UNSET, wait: float | None = UNSET) -> Lock:
+    def lock(
+        self,
+        name: str,
+        *,
+        ttl: float = UNSET,
+        wait: float | None = UNSET,
+        renew: bool = UNSET,
+        max_hold: float | None = UNSET,
+        grace: float | None = None,
+        owner: Literal["caller"] | None = "caller",
+    ) -> Lock:
         """Describe an exclusive lock. Nothing is sent until it is acquired.
 
-        `ttl`: seconds after which the nodes free the lock unless it was renewed or released.
-        `wait`: seconds that acquiring may wait; 0 is one try, None as long as it takes.
+        - `ttl`: seconds after which the nodes free the lock unless it was renewed or released.
+        - `wait`: seconds that acquiring may wait; 0 is one try, None as long as it takes.
+        - `renew`: False for a lease that simply ends after its ttl.
+        - `max_hold`: seconds after which renewal stops and the lease is lost; None is never.
+        - `grace`: how many seconds before its end a lease that could not be renewed counts as
+          endangered; a sixth of the ttl if it is not given.
+        - `owner`: as long as whom leases are renewed: the thread that acquires them, or with None
+          the whole process.
         """
         settings = self._settings
-        return Lock(self, settings.terms(name, ttl), settings.wait_of(wait))
+        terms = settings.terms(name, ttl, renew, max_hold, grace)
+        return Lock(self, terms, settings.wait_of(wait), tied=check_owner(owner))
 
-    def try_lock(self, name: str, ttl: float = UNSET) -> Lease | None:
-        """Try once to acquire a lock: a lease, or None if somebody else has it."""
-        return self.lock(name, ttl=ttl).try_acquire()
+    def try_lock(
+        self,
+        name: str,
+        ttl: float = UNSET,
+        *,
+        renew: bool = UNSET,
+        max_hold: float | None = UNSET,
+        grace: float | None = None,
+        owner: Literal["caller"] | None = "caller",
+    ) -> Lease | None:
+        """Try once to acquire a lock: a lease, or None if somebody else has it.
+
+        The lease need not be kept: `release_lock` knows it by name.
+        """
+        lock = self.lock(name, ttl=ttl, renew=renew, max_hold=max_hold, grace=grace, owner=owner)
+        lease = lock.try_acquire()
+        if lease is not None:
+            lease._shelf.keep(lease)
+        return lease
 
     def release_lock(self, name: str) -> None:
-        """Release the lock of that name that this thread acquired last.
+        """Release the lock of that name that this thread (or `owner=None`) acquired last.
 
-        Raises `NotHeld` if this thread has none, and `LeaseLost` if it had ended before.
+        Raises `NotHeld` if this thread has none, and `LeaseLost` if it had ended before. A lease of
+        `try_lock` is known by name until then; one of `Lock.acquire` as long as you refer to it.
         """
-        self._shelf().latest(check_name(name), "thread").release()
+        self._home.by_name(check_name(name), "thread").release()
 
     def locked(
-        self, template: str, *, ttl: float = UNSET, wait: float | None = UNSET
+        self,
+        template: str,
+        *,
+        ttl: float = UNSET,
+        wait: float | None = UNSET,
+        renew: bool = UNSET,
+        max_hold: float | None = UNSET,
+        grace: float | None = None,
+        owner: Literal["caller"] | None = "caller",
     ) -> Callable[[Callable[P, R]], Callable[P, R]]:
         """Decorate a function so that each call runs under a lock.
 
         The lock's name may speak of the function's arguments: `"report:{user_id}"`. Raises what
         `Lock.acquire` raises, before the function is called, and `LeaseLost` after it.
         """
-        self.lock("unnamed", ttl=ttl, wait=wait)  # what makes no sense should be heard of at once
+        lock = functools.partial(
+            self.lock,
+            ttl=ttl,
+            wait=wait,
+            renew=renew,
+            max_hold=max_hold,
+            grace=grace,
+            owner=owner,
+        )
+        lock("unnamed")  # what makes no sense should be heard of at once
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
             _refuse_what_returns_early(function)
@@ -127,16 +213,27 @@ class Client:
 
             @functools.wraps(function)
             def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-                with self.lock(names.name(args, kwargs), ttl=ttl, wait=wait):
+                with lock(names.name(args, kwargs)):
                     return function(*args, **kwargs)
 
             return wrapper
 
         return decorate
 
+    def stats(self) -> Stats:
+        """Return what this client has counted: leases held, renewals, late ones, losses."""
+        return self._journal.stats(self._keeper.held())
+
     def close(self) -> None:
-        """Close the connections. Leases that are still held lapse when their ttl ends."""
+        """Close the connections, and end the keeper.
+
+        Leases that are still held are not renewed any more and lapse when their ttl ends; nobody is
+        called about it.
+        """
         self._driver.close()
+        deadline = clock.now() + FAREWELL
+        while not self._keeper.stop() and clock.now() < deadline:
+            time.sleep(0.001)
 
     def __enter__(self) -> Self:
         return self
@@ -149,20 +246,27 @@ class Client:
     ) -> None:
         self.close()
 
+    def __reduce__(self) -> str:
+        raise TypeError("a client belongs to its process: make one in each, do not pickle it")
+
     def __repr__(self) -> str:
         return f"<Client of {', '.join(self.addresses)}>"
 
-    def _acquire(self, terms: Terms, wait: float | None) -> Lease:
-        since = self._driver.now()
+    def _acquire(self, terms: Terms, wait: float | None, *, tied: bool) -> Lease:
+        keeper, since = self._keeper, self._driver.now()
+        keeper.ready(needed=terms.renewing)
         outcome = self._driver.run(
             lambda now: acquire(terms, self._source, now=now, wait=wait, since=since)
         )
         if not isinstance(outcome, Acquired):
             raise error_of(self._settings.endpoints, terms.name, outcome)
-        shelf = self._shelf()
+        shelf = self._shelf() if tied else self._home.common
         holding = Holding(terms, outcome.token, outcome.valid_until)
-        lease = Lease(self._driver, holding, shelf.forget)
+        lease = Lease(self._home, holding, threading.current_thread() if tied else None, shelf)
         shelf.put(lease)
+        keeper.keep(lease)
+        if self._journal.hook is not None:
+            self._journal.acquired(holding, self._driver.now() - since)
         return lease
 
     def _shelf(self) -> Shelf[Lease]:
@@ -176,6 +280,9 @@ class Client:
     def _after_fork(self) -> None:
         """Start anew in a forked child: nothing of the parent's is ours."""
         self._driver.reset()
+        self._keeper.reset()
+        self._journal.reset()
+        self._home.calls.reset()
         self._own = threading.local()
 
 

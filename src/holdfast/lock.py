@@ -19,14 +19,16 @@ class Lock:
     """Describes a lock; it holds nothing. Every acquisition gives a `Lease` of its own.
 
     Not fair: waiters ask again after a random pause. Not reentrant: acquiring twice waits for
-    oneself. If the holder dies, the lock frees itself when the ttl ends. One `Lock` may be used by
+    oneself. A lease is renewed while its owner lives; if the holder dies, the lock frees itself
+    when the ttl ends. One `Lock` may be used by
     any number of threads.
     """
 
-    def __init__(self, client: "Client", terms: Terms, wait: float | None) -> None:
+    def __init__(self, client: "Client", terms: Terms, wait: float | None, *, tied: bool) -> None:
         self._client = client
         self._terms = terms
         self._wait = wait
+        self._tied = tied
         self._entered: Entered[Lease] = Entered()
 
     @property
@@ -43,7 +45,8 @@ class Lock:
         turn. To wait for ever means for a holder: nodes that stay away for 30 s end it. Whatever it
         raises, nothing stays acquired.
         """
-        return self._client._acquire(self._terms, self._wait if wait is UNSET else check_wait(wait))
+        seconds = self._wait if wait is UNSET else check_wait(wait)
+        return self._client._acquire(self._terms, seconds, tied=self._tied)
 
     def try_acquire(self) -> Lease | None:
         """Try once: return a lease, or None if somebody else has the lock.
@@ -51,7 +54,7 @@ class Lock:
         Raises `Unreachable` if too few nodes answered to know.
         """
         try:
-            return self._client._acquire(self._terms, 0.0)
+            return self._client._acquire(self._terms, 0.0, tied=self._tied)
         except Busy:
             return None
 

@@ -1,10 +1,12 @@
 """What users may ask for, checked once where it enters, before anything is sent."""
 
 import math
+from collections.abc import Callable
 from numbers import Real
 
 from .core import validity
 from .errors import BadInput
+from .events import Event
 
 MAX_NAME_BYTES = 1024
 """Long enough for a path or a URL; a longer name is most likely data by mistake."""
@@ -60,6 +62,56 @@ def check_node_timeout(node_timeout: object) -> float:
     if seconds > MAX_NODE_TIMEOUT:
         raise BadInput(f"node_timeout={seconds:g} is too long: at most {MAX_NODE_TIMEOUT:g} s")
     return seconds
+
+
+def check_renew(renew: object) -> bool:
+    """Return whether leases are renewed."""
+    if not isinstance(renew, bool):
+        raise BadInput(f"renew is True or False, not {renew!r:.80}")
+    return renew
+
+
+def check_max_hold(max_hold: object) -> float | None:
+    """Return for how long a lease may be renewed; None is without a bound."""
+    if max_hold is None:
+        return None
+    seconds = _seconds("max_hold", max_hold)
+    if seconds < validity.MIN_TTL:
+        raise BadInput(f"max_hold={seconds:g} is too short: at least {validity.MIN_TTL:g} s")
+    return seconds
+
+
+def check_grace(grace: object, ttl: float) -> float | None:
+    """Return how long before its end a lease is endangered; None is a usual part of the ttl."""
+    if grace is None:
+        return None
+    seconds = _seconds("grace", grace)
+    if not 0 <= seconds <= ttl / 2:
+        raise BadInput(f"grace={seconds:g} must be from 0 to half of the ttl, {ttl / 2:g} s")
+    return seconds
+
+
+def check_owner(owner: object) -> bool:
+    """Return whether leases belong to whoever acquires them; if not, to the process."""
+    if owner is None:
+        return False
+    if owner == "caller":
+        return True
+    raise BadInput(f"owner is 'caller' or None, not {owner!r:.80}; hint: lease.transfer()")
+
+
+def check_cancel_on_lost(cancel_on_lost: object) -> bool:
+    """Return whether a loss cancels the body."""
+    if not isinstance(cancel_on_lost, bool):
+        raise BadInput(f"cancel_on_lost is True or False, not {cancel_on_lost!r:.80}")
+    return cancel_on_lost
+
+
+def check_on_event(on_event: object) -> Callable[[Event], object] | None:
+    """Return a hook."""
+    if on_event is not None and not callable(on_event):
+        raise BadInput(f"on_event is a callable, not {type(on_event).__name__}")
+    return on_event
 
 
 def check_connections(connections: object) -> int:

@@ -1,42 +1,66 @@
 """Where leases wait to be released: by the lock's name, or at the end of a `with` block."""
 
-from typing import Generic, TypeVar
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, TypeVar
 
+from .core.holding import Holding
 from .errors import NotHeld
-from .lease import LeaseFacts
 
-L = TypeVar("L", bound=LeaseFacts)
+if TYPE_CHECKING:
+    from .lease import LeaseFacts
+
+L = TypeVar("L", bound="LeaseFacts")
 
 _SWEEP = 64
 """How many leases may gather on a shelf before it is looked through."""
 
 
 class Shelf(Generic[L]):
-    """Leases in the order of acquiring. Any thread may take one off."""
+    """Leases in the order of acquiring. Any thread may take one off.
+
+    It does not keep a lease alive, so that one which was forgotten is found out; unless it is told
+    to, for those that are released by name.
+    """
 
     def __init__(self) -> None:
-        self._leases: dict[L, None] = {}  # ordered, unlike a set
+        self._leases: dict[Holding, Callable[[], L | None]] = {}
         self._sweep_at = _SWEEP
 
     def put(self, lease: L) -> None:
         """Add a lease. Now and then, those that were left to lapse are taken off."""
-        self._leases[lease] = None
+        self._leases[lease._holding] = weakref.ref(lease)
         if len(self._leases) >= self._sweep_at:
-            for other in list(self._leases):
-                if not other.is_held:
-                    self.forget(other)
+            for holding in list(self._leases):  # no tuples: the collector may take leases off
+                known = self._leases.get(holding)
+                other = known() if known is not None else None
+                if other is None or not other.is_held:
+                    self._leases.pop(holding, None)
             self._sweep_at = 2 * len(self._leases) + _SWEEP
 
-    def latest(self, name: str, who: str) -> L:
-        """Return the latest lease of a lock. Raises `NotHeld` if there is none."""
-        for lease in reversed(list(self._leases)):
-            if lease.name == name:
+    def keep(self, lease: L) -> None:
+        """Keep a lease alive until it is taken off: it will be asked for by name."""
+        if lease._holding in self._leases:
+            self._leases[lease._holding] = lambda: lease
+
+    def move(self, lease: L, other: "Shelf[L]") -> None:
+        """Put a lease onto another shelf, which keeps it alive if this one did."""
+        known = self._leases.pop(lease._holding, None)
+        other.put(lease)
+        if known is not None and not isinstance(known, weakref.ref):
+            other.keep(lease)
+
+    def latest(self, name: str) -> L | None:
+        """Return the latest lease of a lock, None if there is none."""
+        for known in reversed(list(self._leases.values())):
+            lease = known()
+            if lease is not None and lease.name == name:
                 return lease
-        raise NotHeld(name, f"this {who} has not acquired it")
+        return None
 
     def forget(self, lease: L) -> None:
         """Take a lease off, if it is still there."""
-        self._leases.pop(lease, None)
+        self._leases.pop(lease._holding, None)
 
 
 class Entered(Generic[L]):

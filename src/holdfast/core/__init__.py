@@ -13,6 +13,8 @@ The laws that the flows keep, cited at the lines that keep them:
 - **L5** Whoever does not win tells *every* node to release, answered or not.
 - **L6** A lease that has ended is never revived.
 - **L7** While unwinding, a flow tells and never waits.
+- **L8** A lease is renewed only while its owner lives.
+- **L9** The loss of a lease is told when it is known, and at its `valid_until` at the latest.
 
 Nothing here imports from outside `core/` except the standard library's pure parts;
 `tools/check_core.py` sees to it.

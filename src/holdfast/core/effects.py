@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
 
+from .outcomes import Endangered, Kept, Lost, Unsure
 from .tally import Tally
 
 
@@ -66,6 +67,17 @@ class Sleep:
 
 
 Effect = Ask | Tell | Sleep
+
+Noted = Kept | Unsure | Endangered | Lost
+"""What the keeper's flow says about a lease."""
+
+
+@dataclass(slots=True)
+class Note:
+    """Let whoever the flow works for know of something, and go on. Only the keeper's flow does."""
+
+    what: Noted
+
 
 T = TypeVar("T")
 Flow = Generator[Effect, float, T]

@@ -6,9 +6,13 @@
 
 There is no way back to HELD (L6). A lease whose time is up is not held, whether or not anybody has
 called `lose` yet: `is_held` needs only a clock.
+
+Owner and keeper may both end a lease at the same moment. The first end counts, and who put it
+there is told so: appending to a list is one step.
 """
 
 from enum import Enum
+from typing import NamedTuple
 
 from .outcomes import LossReason
 from .terms import Terms
@@ -22,44 +26,101 @@ class State(Enum):
     LOST = "lost"
 
 
+class End(NamedTuple):
+    """How a lease ended."""
+
+    state: State
+    reason: LossReason | None = None
+
+
 class Holding:
     """One lease's facts. The shells' lease objects are views of it."""
 
-    __slots__ = ("reason", "state", "terms", "token", "valid_until")
+    __slots__ = (
+        "_ends",
+        "_found",
+        "asked",
+        "began",
+        "hold_until",
+        "terms",
+        "token",
+        "unsure",
+        "valid_until",
+    )
 
     def __init__(self, terms: Terms, token: str, valid_until: float) -> None:
         self.terms = terms
         self.token = token
-        self.valid_until = valid_until
-        self.state = State.HELD
-        self.reason: LossReason | None = None
+        self.began = began = valid_until - terms.validity
+        """When the round that won it was sent."""
+        self.hold_until = hold_until = began + terms.max_hold
+        """No renewal reaches beyond this."""
+        self.valid_until = valid_until if valid_until < hold_until else hold_until
+        self.asked = False
+        """True if the keeper has ever asked to renew it: then its release has to go behind that."""
+        self.unsure = False
+        """True if too few nodes have answered the last renewal."""
+        self._ends: list[End] = []
+        self._found: LossReason | None = None
+
+    @property
+    def ended(self) -> bool:
+        """True if it was released or lost, and somebody has said so."""
+        return bool(self._ends)
+
+    @property
+    def state(self) -> State:
+        """Where it is in its life."""
+        return self._ends[0].state if self._ends else State.HELD
+
+    @property
+    def reason(self) -> LossReason | None:
+        """Why it was lost, as far as somebody has said so."""
+        return self._found or (self._ends[0].reason if self._ends else None)
 
     def is_held(self, now: float) -> bool:
         """True while the lease may be relied upon."""
-        return self.state is State.HELD and now < self.valid_until
+        return not self._ends and now < self.valid_until
 
     def loss(self, now: float) -> LossReason | None:
         """Return why the lease was lost, None if it was not."""
-        if self.state is State.HELD and now >= self.valid_until:
-            return LossReason.EXPIRED
-        return self.reason
+        return self._why_over if not self._ends and now >= self.valid_until else self.reason
+
+    @property
+    def _why_over(self) -> LossReason:
+        if self.is_at_its_bound:
+            return LossReason.MAX_HOLD
+        return LossReason.UNREACHABLE if self.unsure else LossReason.EXPIRED
+
+    @property
+    def is_at_its_bound(self) -> bool:
+        """True if renewing cannot make it any longer."""
+        return self.valid_until >= self.hold_until
 
     def renewed(self, valid_until: float) -> None:
         """Take note of a renewal. It can lengthen a lease, and not bring one back (L6)."""
-        if self.state is State.HELD:
-            self.valid_until = max(self.valid_until, valid_until)
+        if not self._ends:
+            self.valid_until = max(self.valid_until, min(valid_until, self.hold_until))
+            self.unsure = False
 
-    def lose(self, reason: LossReason) -> None:
-        """Take note of a loss. The first reason stays."""
-        if self.state is State.HELD:
-            self.state, self.reason = State.LOST, reason
+    def lose(self, reason: LossReason) -> bool:
+        """Take note of a loss; True if that is how the lease ended."""
+        return self._end(End(State.LOST, reason))
 
-    def release(self) -> None:
-        """Take note of a release: nothing is held from here on, whatever the nodes answer."""
-        if self.state is State.HELD:
-            self.state = State.RELEASED
+    def release(self) -> bool:
+        """Take note of a release: nothing is held from here on, whatever the nodes answer.
+
+        True if that is how the lease ended: of several that release it at once, one does.
+        """
+        return self._end(End(State.RELEASED))
+
+    def _end(self, end: End) -> bool:
+        if self._ends:
+            return False
+        self._ends.append(end)
+        return self._ends[0] is end
 
     def found_lost(self, reason: LossReason) -> None:
         """Take note that a release found nothing to release: it had been lost before."""
         if self.state is State.RELEASED:
-            self.reason = reason
+            self._found = self._why_over if reason is LossReason.EXPIRED else reason

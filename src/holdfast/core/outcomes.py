@@ -26,6 +26,12 @@ class LossReason(Enum):
     """Somebody else has the lock."""
     DELETED = "deleted"
     """The key is gone: deleted from outside, or forgotten by the nodes."""
+    UNREACHABLE = "unreachable"
+    """Too few nodes answered its renewals until its time was up."""
+    OWNER_DIED = "owner died"
+    """The thread or task that had acquired it has ended, and it was not renewed any more."""
+    MAX_HOLD = "held for too long"
+    """It was renewed for as long as `max_hold` allows."""
 
 
 @dataclass(slots=True)
@@ -58,6 +64,22 @@ class Unsure:
     """Too few nodes answered the renewal: the lease holds until its old `valid_until`."""
 
     tally: Tally
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The keeper has renewed a lease; it holds on until `valid_until`."""
+
+    valid_until: float
+    late_by: float
+    """How long after it was due the renewal began: the keeper was kept from its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endangered:
+    """A lease could not be renewed so far: it may end at `valid_until`."""
+
+    valid_until: float
 
 
 @dataclass(frozen=True, slots=True)

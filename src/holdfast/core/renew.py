@@ -8,18 +8,20 @@ from .votes import Answer, Verdict
 
 
 def renew(
-    terms: Terms, token: str, *, valid_until: float, now: float
+    terms: Terms, token: str, *, valid_until: float, now: float, patience: float | None = None
 ) -> Flow[Renewed | Unsure | Lost]:
-    """Renew a lease that is valid until `valid_until`.
+    """Renew a lease that is valid until `valid_until`, waiting for slow nodes as long as is said.
 
     It counts only with a quorum, and only if it is noticed while the old time still runs (L6).
-    With too few answers the lease keeps its old end. A lost lease is cleared from the nodes that
-    still have it, so that it is in nobody's way.
+    With too few answers the lease keeps its old end. A lease that the nodes deny is cleared from
+    those that still have it, so that it is in nobody's way; one whose time is up is not, because
+    somebody else may have renewed it in the meantime.
     """
     if now < valid_until:  # L6
         tally = Tally(terms.nodes)
         renewed_until = now + terms.validity  # L1
-        now = yield Ask(terms.renew(token), tally, min(now + terms.patience, valid_until))
+        until = now + (terms.patience if patience is None else patience)
+        now = yield Ask(terms.renew(token), tally, min(until, valid_until))
         if now < valid_until:  # L6
             if tally.verdict is Verdict.WON:  # L2
                 return Renewed(renewed_until)
@@ -27,7 +29,6 @@ def renew(
                 return Unsure(tally)
             yield Tell(terms.release(token))
             return Lost(loss_of(tally))
-    yield Tell(terms.release(token))
     return Lost(LossReason.EXPIRED)
 
 

@@ -1,5 +1,7 @@
 """What is asked for: one lock's name and times, over so many nodes."""
 
+from math import inf
+
 from . import validity
 from .effects import Command, Verb
 
@@ -7,9 +9,22 @@ from .effects import Command, Verb
 class Terms:
     """A lock's terms, checked and fixed before the first round, and what follows from them."""
 
-    __slots__ = ("name", "nodes", "patience", "ttl", "ttl_ms", "validity")
+    __slots__ = (
+        "grace", "grain", "lead", "max_hold", "name", "nodes", "patience", "renewing", "ttl",
+        "ttl_ms", "validity",
+    )  # fmt: skip
 
-    def __init__(self, name: str, ttl_ms: int, nodes: int, node_timeout: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        ttl_ms: int,
+        nodes: int,
+        node_timeout: float,
+        *,
+        renewing: bool = True,
+        max_hold: float | None = None,
+        grace: float | None = None,
+    ) -> None:
         self.name = name
         self.nodes = nodes
         self.ttl_ms = ttl_ms
@@ -19,6 +34,17 @@ class Terms:
         """How long a round waits for slow nodes, in seconds."""
         self.validity = validity.valid_until(0.0, self.ttl)
         """How long a lease may be believed in, counted from before its round was sent (L1)."""
+        self.renewing = renewing
+        """True if the keeper renews its leases."""
+        self.max_hold = inf if max_hold is None else max_hold
+        """How long a lease may be held, however often it is renewed."""
+        self.grace = self.ttl * validity.GRACE_SHARE if grace is None else grace
+        """How long before its end a lease that could not be renewed is called endangered."""
+        self.grain = validity.grain(self.ttl)
+        """Renewals are due at multiples of this, so that many go together."""
+        first_renewal = self.ttl * validity.RENEW_SHARE - self.grain if renewing else inf
+        self.lead = min(first_renewal, min(self.validity, self.max_hold) - self.grace)
+        """How long a new lease needs nobody's care."""
 
     def request(self, token: str) -> Command:
         """Ask for the lock, for an attempt named by `token`."""

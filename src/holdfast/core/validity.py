@@ -10,6 +10,8 @@ Proof: the holder believes for `ttl·(1 − 2ρ) − 2 ms` on its clock, at most
 rounding of its clock. And `(1 − 2ρ)(1 + ρ) = 1 − ρ − 2ρ² < 1 − ρ`.
 """
 
+import math
+
 RATE_ERROR = 0.01
 """ρ, the largest rate error of any clock involved. NTP slews at most 0.0005; 1 % is generous."""
 
@@ -25,6 +27,21 @@ MAX_TTL = 86_400.0
 PATIENCE_SHARE = 0.25
 """At most this part of the ttl is spent on waiting for slow nodes."""
 
+RENEW_SHARE = 1 / 3
+"""The part of the ttl after which a lease is renewed: as the papers' watchdog does."""
+
+RETRY_SHARE = 1 / 15
+"""The part of the ttl after which a renewal that did not count is tried again: about ten times."""
+
+ROUND_SHARE = 1 / 6
+"""The part of the ttl for which a renewal waits for slow nodes: no user waits for it."""
+
+GRACE_SHARE = 1 / 6
+"""The part of the ttl that is left when a lease counts as endangered: most tries have failed."""
+
+GRAINS = 64
+"""How many turns of the keeper there are in a renewal interval: leases due in one go together."""
+
 
 def drift(ttl: float) -> float:
     """Return what must be taken off the ttl for clock rates and rounding."""
@@ -39,3 +56,8 @@ def valid_until(sent: float, ttl: float) -> float:
 def patience(node_timeout: float, ttl: float) -> float:
     """Return how long a round waits for nodes: short, and never a large part of the ttl."""
     return min(node_timeout, ttl * PATIENCE_SHARE)
+
+
+def grain(ttl: float) -> float:
+    """Return the keeper's turn for leases of that ttl: a power of two, so that all ttls' meet."""
+    return 2.0 ** math.floor(math.log2(ttl * RENEW_SHARE / GRAINS))

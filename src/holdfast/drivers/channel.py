@@ -70,17 +70,44 @@ class Carrier(Protocol):
         """Close the connection, if there is one, and tell the channel nothing about it."""
 
 
+class Health(Protocol):
+    """Who wants to know which nodes can be reached."""
+
+    def up(self, node: int) -> None:
+        """Hear that a node has been greeted."""
+
+    def down(self, node: int, failure: Failure) -> None:
+        """Hear that a node cannot be reached."""
+
+
+class NobodyAsks:
+    """Wants to know nothing."""
+
+    def up(self, node: int) -> None:
+        """Do nothing."""
+
+    def down(self, node: int, failure: Failure) -> None:
+        """Do nothing."""
+
+
 class Channel:
     """What a driver knows of one node."""
 
     __slots__ = (
-        "_backoff", "_bearer", "_deaf", "_failure", "_link", "_looked", "_most", "_opening",
-        "_posted", "_refused", "_retry_at", "_roster", "_since", "carrier", "endpoint", "node",
-        "on_settled",
+        "_backoff", "_bearer", "_deaf", "_failure", "_health", "_link", "_most",
+        "_opening", "_posted", "_refused", "_retry_at", "_roster", "_since", "carrier", "endpoint",
+        "node", "on_settled",
     )  # fmt: skip
 
     def __init__(
-        self, node: int, endpoint: Endpoint, roster: Roster, *, most_unanswered: int, deaf: bool
+        self,
+        node: int,
+        endpoint: Endpoint,
+        roster: Roster,
+        health: Health,
+        *,
+        most_unanswered: int,
+        deaf: bool,
     ) -> None:
         """Describe a node.
 
@@ -94,6 +121,7 @@ class Channel:
         self.on_settled: Callable[[], None] = _nobody
         """Called when the node has been greeted or has failed."""
         self._roster = roster
+        self._health = health
         self._most = most_unanswered
         self._deaf = deaf
         self._opening = False
@@ -106,8 +134,6 @@ class Channel:
         self._failure = Failure(Condition.UNREACHABLE)
         self._backoff = 0.0
         self._retry_at = 0.0
-        self._looked = 0.0
-        """When it was last seen to that a swamped connection has really not been answered."""
         self._since = 0.0
         """When the node was last heard of, or first owed us something."""
 
@@ -171,11 +197,18 @@ class Channel:
             return None
         return link
 
+    def doubt(self, now: float, limit: float) -> None:
+        """Give the connection up if nothing has come for so long, with answers outstanding."""
+        link = self._link
+        if link is not None and link.awaiting and now - self._since >= limit:
+            self.carrier.look()
+            if self._link is link and link.awaiting and now - self._since >= limit:
+                self._fail(Failure(Condition.BROKEN, f"no answer for {limit:g} s"))
+
     def _owes_too_much(self, link: Link, now: float) -> bool:
         """True if the node has been silent for too long with answers outstanding."""
         if now - self._since <= SILENCE:
-            if len(link.awaiting) >= self._most and now - self._looked > SLOW:
-                self._looked = now
+            if len(link.awaiting) >= self._most:
                 self.carrier.look()  # answers may have come since somebody looked
             return False
         return self._is_silent(now) and self.ready
@@ -273,6 +306,7 @@ class Channel:
             self._fail(Failure(Condition.DUPLICATE, other))
             return
         self._backoff = 0.0
+        self._health.up(self.node)
         while self._posted:
             round_ = self._posted.popleft()
             if round_.wanted:
@@ -342,6 +376,7 @@ class Channel:
             else:
                 round_.count(self.node, _vote(failure))
         self._fail_posted()
+        self._health.down(self.node, failure)
         self.on_settled()
 
     def _fail_posted(self) -> None:

@@ -1,5 +1,7 @@
 """What a client needs of a driver. Another driver makes another client of the same face."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
 
@@ -29,6 +31,9 @@ class BlockingPort(Port, Protocol):
     def run(self, start: Callable[[float], Flow[T]]) -> T:
         """Run the flow that `start` makes, given the time, to its end."""
 
+    def wait_for(self, bell: threading.Event, until: float) -> None:
+        """Wait until the bell rings, or until then; perhaps less, so look again."""
+
     def close(self) -> None:
         """Close all connections."""
 
@@ -38,6 +43,9 @@ class AsyncPort(Port, Protocol):
 
     def run(self, start: Callable[[float], Flow[T]]) -> Coroutine[Any, Any, T]:
         """Run the flow that `start` makes, given the time, to its end."""
+
+    def wait_for(self, bell: asyncio.Event, until: float) -> Coroutine[Any, Any, None]:
+        """Wait until the bell rings, or until then; perhaps less, so look again."""
 
     def close(self) -> Coroutine[Any, Any, None]:
         """Close all connections."""

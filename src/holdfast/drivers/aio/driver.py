@@ -1,6 +1,7 @@
 """Run flows as coroutines, for any number of tasks on any number of event loops."""
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -9,6 +10,7 @@ from ...core.effects import Ask, Flow, Sleep
 from ...errors import ClientClosed, DuplicateNode
 from ...wire.endpoint import Endpoint
 from .. import clock
+from ..channel import Health, NobodyAsks
 from .hub import Hub
 
 T = TypeVar("T")
@@ -19,8 +21,11 @@ class AsyncDriver:
 
     now = staticmethod(clock.now)
 
-    def __init__(self, endpoints: Sequence[Endpoint], *, node_timeout: float) -> None:
+    def __init__(
+        self, endpoints: Sequence[Endpoint], *, node_timeout: float, health: Health | None = None
+    ) -> None:
         self.endpoints = tuple(endpoints)
+        self._health = health or NobodyAsks()
         self._node_timeout = node_timeout
         self._closed = False
         self.reset()
@@ -76,7 +81,7 @@ class AsyncDriver:
             for other in list(self._hubs):
                 if other.is_closed():
                     self._hubs.pop(other, None)  # its connections went with it
-            hub = self._hubs[loop] = Hub(loop, self.endpoints)
+            hub = self._hubs[loop] = Hub(loop, self.endpoints, self._health)
         await hub.meet(self._node_timeout)
         if self._closed:
             raise ClientClosed("the client is closed")
@@ -84,6 +89,12 @@ class AsyncDriver:
             raise DuplicateNode(*hub.roster.clash)
         self._here.hub = hub
         return hub
+
+    async def wait_for(self, bell: asyncio.Event, until: float) -> None:
+        """Wait until the bell rings, or until then, or for a while."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(until - clock.now(), clock.NAP)):
+                await bell.wait()
 
     async def close(self) -> None:
         """Close all connections. Leases that are held lapse by themselves."""

@@ -9,7 +9,7 @@ from ...wire import commands
 from ...wire.endpoint import Endpoint
 from ...wire.round import Round
 from .. import clock
-from ..channel import Channel
+from ..channel import Channel, Health
 from ..roster import Roster
 from .carrier import AsyncCarrier
 
@@ -40,14 +40,16 @@ class Asked(Round):
 class Hub:
     """One event loop's way to all nodes. Used on that loop's thread only."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, endpoints: Sequence[Endpoint], health: Health
+    ) -> None:
         self.loop = loop
         self.roster = Roster(endpoints)
         self.channels: list[Channel] = []
         self._carriers: list[AsyncCarrier] = []
         for node, endpoint in enumerate(endpoints):
             channel = Channel(
-                node, endpoint, self.roster, most_unanswered=MOST_UNANSWERED, deaf=False
+                node, endpoint, self.roster, health, most_unanswered=MOST_UNANSWERED, deaf=False
             )
             carrier = channel.carrier = AsyncCarrier(loop, channel)
             channel.on_settled = self._look

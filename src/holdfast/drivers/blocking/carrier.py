@@ -19,13 +19,15 @@ class BlockingCarrier:
     """Moves bytes for one channel, over one connection after the other."""
 
     __slots__ = (
-        "_addresses", "_channel", "_line", "_lookup", "_opened", "_transport", "_unsent",
-        "_watched",
+        "_addresses", "_channel", "_gathering", "_line", "_lookup", "_opened", "_transport",
+        "_unsent", "_watched",
     )  # fmt: skip
 
-    def __init__(self, line: "Line", channel: Channel) -> None:
+    def __init__(self, line: "Line", channel: Channel, *, gathering: bool) -> None:
+        """Move bytes for a channel; `gathering` keeps them until `flush`."""
         self._line: Line = weakref.proxy(line)  # no cycle: a line that is lost ends at once
         self._channel = channel
+        self._gathering = gathering
         self._lookup: Lookup | None = None
         self._addresses: list[Address] = []
         self._transport: Transport | None = None
@@ -51,11 +53,11 @@ class BlockingCarrier:
             self.on_lookup()
 
     def write(self, data: bytes | bytearray) -> None:
-        """Write at once what the socket takes; the poller sees to the rest."""
+        """Write at once what the socket takes, unless it gathers; the poller sees to the rest."""
         transport = self._transport
         if transport is None:
             raise BrokenPipeError("there is no connection")
-        if self._unsent:
+        if self._unsent or self._gathering:
             self._unsent += data
             return
         try:
@@ -93,6 +95,16 @@ class BlockingCarrier:
             self._transport.close()
 
     # -- what the line calls ----------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        transport = self._transport
+        if not self._unsent or transport is None or self._watched != READ:
+            return  # nothing to write, or the poller sees to it
+        try:
+            self._flush(transport)
+        except OSError as error:
+            self._channel.broke(error)
 
     def on_lookup(self) -> None:
         """Go on after a name look-up, if it is done."""

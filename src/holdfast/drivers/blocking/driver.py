@@ -1,6 +1,7 @@
 """Run flows on the calling thread."""
 
 import inspect
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -8,6 +9,7 @@ from typing import TypeVar
 from ...core.effects import Ask, Effect, Flow, Sleep, Tell
 from ...wire.endpoint import Endpoint
 from .. import clock
+from ..channel import Health, NobodyAsks
 from .line import Line
 from .pool import Pool
 
@@ -20,9 +22,15 @@ class BlockingDriver:
     now = staticmethod(clock.now)
 
     def __init__(
-        self, endpoints: Sequence[Endpoint], *, connections: int, node_timeout: float
+        self,
+        endpoints: Sequence[Endpoint],
+        *,
+        connections: int,
+        node_timeout: float,
+        health: Health | None = None,
     ) -> None:
         self.endpoints = tuple(endpoints)
+        self._health = health or NobodyAsks()
         self._connections = connections
         self._node_timeout = node_timeout
         self._pool = Pool(self._new_line, connections)
@@ -34,7 +42,7 @@ class BlockingDriver:
         self._pool.closed = closed
 
     def _new_line(self) -> Line:
-        return Line(self.endpoints)
+        return Line(self.endpoints, self._health)
 
     def meet(self, timeout: float) -> tuple[str, str] | None:
         """Connect to all nodes, for `timeout` seconds at most.
@@ -105,6 +113,10 @@ class BlockingDriver:
             returned, line = line, None
             if returned is not None:
                 pool.give_back(returned)
+
+    def wait_for(self, bell: threading.Event, until: float) -> None:
+        """Wait until the bell rings, or until then, or for a while."""
+        bell.wait(min(max(until - clock.now(), 0.0), clock.NAP))
 
     def close(self) -> None:
         """Close all connections. Leases that are held lapse by themselves."""

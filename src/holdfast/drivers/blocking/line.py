@@ -12,7 +12,7 @@ from ...wire import commands
 from ...wire.endpoint import Endpoint
 from ...wire.round import Round
 from .. import clock
-from ..channel import Channel
+from ..channel import Channel, Health
 from ..roster import Roster
 from .carrier import BlockingCarrier
 from .poller import READ, Poller
@@ -27,7 +27,15 @@ class Line:
     carriers: Sequence[BlockingCarrier] = ()
     _bell: tuple[socket.socket, socket.socket] | None = None
 
-    def __init__(self, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(
+        self,
+        endpoints: Sequence[Endpoint],
+        health: Health,
+        *,
+        most_unanswered: int = MOST_UNANSWERED,
+        listening: bool = False,
+    ) -> None:
+        """Describe the nodes. `listening`: somebody turns all the time, and flushes at the end."""
         self.roster = Roster(endpoints)
         self.consistent = True
         """False while connections are being changed: an exception then leaves them unusable."""
@@ -35,10 +43,19 @@ class Line:
         """What others want told behind unanswered requests here; appended by any thread."""
         self._poller = Poller()
         self.channels = [
-            Channel(node, endpoint, self.roster, most_unanswered=MOST_UNANSWERED, deaf=True)
+            Channel(
+                node,
+                endpoint,
+                self.roster,
+                health,
+                most_unanswered=most_unanswered,
+                deaf=not listening,
+            )
             for node, endpoint in enumerate(endpoints)
         ]
-        self.carriers = [BlockingCarrier(self, channel) for channel in self.channels]
+        self.carriers = [
+            BlockingCarrier(self, channel, gathering=listening) for channel in self.channels
+        ]
         for channel, carrier in zip(self.channels, self.carriers, strict=True):
             channel.carrier = carrier
 
@@ -57,7 +74,7 @@ class Line:
                 channel.post(round_, packed, now)
             self.consistent = True
             while tally.verdict is Verdict.PENDING:  # until the time is up
-                self._turn(left)
+                self.turn(left)
                 if left <= 0:
                     break
                 left = until - clock.now()
@@ -79,7 +96,7 @@ class Line:
         ):
             if (left := until - clock.now()) <= 0:
                 break
-            self._turn(left)
+            self.turn(left)
 
     def meet(self, until: float) -> None:
         """Connect to all nodes; return when each is greeted or failed, or the time is up."""
@@ -90,7 +107,7 @@ class Line:
         while any(channel.connecting for channel in self.channels):
             if (left := until - clock.now()) <= 0:
                 break
-            self._turn(left)
+            self.turn(left)
 
     def unanswered(self, command: Command) -> bool:
         """True if some node owes an answer to what was just asked, so that a release of the same
@@ -113,13 +130,22 @@ class Line:
         self._poller = Poller()  # whatever interrupted us may have left the old one in disorder
         self.consistent = True
 
-    def __del__(self) -> None:
-        for carrier in self.carriers:  # nobody has it any more
+    def drop(self) -> None:
+        """Close the sockets and no more: in a forked child, what they carry is the parent's."""
+        for carrier in self.carriers:
             carrier.drop()
         for end in self._bell or ():
             end.close()
 
-    def _turn(self, timeout: float) -> None:
+    def __del__(self) -> None:
+        self.drop()  # nobody has it any more
+
+    def flush(self) -> None:
+        """Write what was gathered, in one piece per node."""
+        for carrier in self.carriers:
+            carrier.flush()
+
+    def turn(self, timeout: float) -> None:
         """Wait for something to happen, and move on whatever it is about."""
         poller = self._poller
         ready = poller.wait(timeout)

@@ -54,7 +54,7 @@ class Pool:
         self._free: deque[Line] = deque()
         # Weak: a line lost to an exception at the wrong moment must not count for ever.
         self._all: weakref.WeakSet[Line] = weakref.WeakSet()
-        self._making = threading.Lock()
+        self._making = threading.RLock()  # a signal handler may use the client, too
         self._waiting: deque[weakref.ref[_Waiter]] = deque()
         """Who waits for a line, in order. Weak, as above."""
         self.stragglers: OrderedDict[str, tuple[weakref.ref[Line], ...]] = OrderedDict()

@@ -1,0 +1,96 @@
+"""What clients and leases call, from any thread.
+
+Most leases are released long before they need any care, so acquiring and releasing must cost next
+to nothing: a new lease is only put where the thread will find it, and the thread is woken only if
+it would otherwise sleep too long.
+"""
+
+import threading
+import weakref
+from collections.abc import Sequence
+
+from ..core.holding import Holding
+from ..drivers.channel import Health
+from ..errors import ClientClosed
+from ..wire.endpoint import Endpoint
+from .loop import Loop
+from .port import Ward
+
+
+class Keeper:
+    """Looks after a client's leases on one daemon thread, started when the first is acquired."""
+
+    def __init__(self, endpoints: Sequence[Endpoint], health: Health) -> None:
+        self._endpoints = endpoints
+        self._health = health
+        self._closed = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._starting = threading.RLock()  # a signal handler may acquire a lock, too
+        self._thread: threading.Thread | None = None
+        self._loop = Loop(self._endpoints, self._health)
+
+    def reset(self) -> None:
+        """Start anew: a forked child does, whose parent's thread is not here."""
+        self._loop.drop()  # at once: the frames of the thread that is not here refer to it
+        self._begin()
+
+    def __del__(self) -> None:
+        loop = getattr(self, "_loop", None)
+        if loop is not None:  # its client is gone: nobody is left to look after anything for
+            loop.stop()
+
+    def ready(self, *, needed: bool) -> None:
+        """See that the thread runs. Raises RuntimeError or OSError if that cannot be."""
+        if self._thread is None or self._closed:
+            try:
+                self._start()
+            except (RuntimeError, OSError):  # no thread, no descriptor, or the interpreter ends
+                if needed or self._closed:
+                    raise
+
+    def _start(self) -> None:
+        with self._starting:
+            if self._closed:
+                raise ClientClosed("the client is closed")
+            if self._thread is not None:
+                return
+            self._loop.open_line()
+            thread = threading.Thread(target=self._loop.run, name="holdfast-keeper", daemon=True)
+            self._thread = thread  # first: a signal handler that strikes here starts no other
+            try:
+                thread.start()
+            except BaseException:
+                self._thread = None
+                raise
+
+    def keep(self, lease: Ward) -> None:
+        """Look after a lease that was just acquired, for as long as somebody refers to it."""
+        holding, loop = lease._holding, self._loop
+        loop.new[holding] = weakref.ref(lease)
+        if holding.began + holding.terms.lead < loop.wakes_at:
+            loop.ring()
+
+    def drop(self, holding: Holding) -> None:
+        """Look after a lease no more: it is about to be released, or has been forgotten."""
+        loop = self._loop
+        if loop.new.pop(holding, None) is None:
+            loop.stale += 1  # it is swept out when there are many
+
+    def follow(self, holding: Holding) -> None:
+        """See that a release goes behind renewals that are still under way."""
+        self._loop.followed.append(holding)
+        self._loop.ring()
+
+    def held(self) -> int:
+        """Return how many leases are looked after."""
+        return self._loop.held()
+
+    def stop(self) -> bool:
+        """End the thread and its connections; True once they have ended. May be called again."""
+        with self._starting:
+            self._closed = True
+            thread = self._thread
+        self._loop.stop()
+        return thread is None or not thread.is_alive()
