@@ -17,7 +17,9 @@
 - `world.py`: virtual time and chance; the same seed is the same history
 - `store.py`, `lua.py`, `server.py`: the shipped scripts over a model of the server
 - `node.py`, `network.py`, `driver.py`: nodes and connections that fail, the driver that runs flows
-- `worker.py`, `faults.py`: what clients do, and what befalls them
+- `client.py`, `process.py`: clients, whose processes and threads are paused and killed
+- `worker.py`, `keeper.py`, `lease.py`: what their two threads do, and what they have in common
+- `faults.py`: what befalls nodes, connections and clients
 - `laws.py`: what must always hold; `simulation.py` runs one seed and checks them
 - `protocol.py`, `mutants.py`: other flows, and planted bugs, which must be found
 - `python -m holdfast.testing --help`, or `make sim`

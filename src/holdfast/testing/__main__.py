@@ -64,11 +64,13 @@ def _one(seed: int, *, amnesia: bool, trace: bool) -> int:
 
 
 def _verdict(run: Run) -> str:
-    return f"BROKEN {run.broken}" if run.broken else f"all laws kept, {run.acquired} acquisitions"
+    if run.broken:
+        return f"BROKEN {run.broken}"
+    return f"all laws kept, {run.acquired} acquisitions, {run.renewed} renewals"
 
 
 def _many(seeds: range, options: argparse.Namespace, console: Console) -> int:
-    acquired, failure = 0, None
+    acquired, renewed, failure = 0, 0, None
     with (
         Progress(
             TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
@@ -80,11 +82,13 @@ def _many(seeds: range, options: argparse.Namespace, console: Console) -> int:
         for run in runs:
             progress.advance(task)
             acquired += run.acquired
+            renewed += run.renewed
             if run.broken:
                 failure = run
                 break
     if failure is None:
-        sys.stdout.write(f"{len(seeds)} seeds, {acquired} acquisitions: all laws kept\n")
+        done = f"{len(seeds)} seeds, {acquired} acquisitions, {renewed} renewals"
+        sys.stdout.write(f"{done}: all laws kept\n")
         return 0
     flag = " --amnesia" if options.amnesia else ""
     sys.stdout.write(

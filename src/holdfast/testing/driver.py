@@ -1,4 +1,4 @@
-"""The simulator's driver: runs one client's flows over simulated connections.
+"""The simulator's driver: runs flows of a simulated thread over its connections.
 
 It keeps the promises of `core.effects` in the way the real drivers do: what is told goes behind
 whatever is unanswered on the same connection; a round that is over counts no more votes; what was
@@ -15,7 +15,7 @@ from ..wire.link import Asker
 from ..wire.round import Round
 from .network import Connection, Path
 from .node import SimNode
-from .world import Clock, World
+from .process import Thread
 
 _BACKOFF = 0.05
 _BROKEN = failed(Condition.BROKEN)
@@ -26,34 +26,42 @@ class Interrupted(BaseException):
 
 
 class Channel:
-    """One client's way to one node: the connection of the moment."""
+    """One thread's way to one node: the connection of the moment."""
 
-    def __init__(self, driver: "SimDriver", node: SimNode, there: Path, back: Path) -> None:
+    def __init__(self, thread: Thread, node: SimNode, there: Path, back: Path) -> None:
         self.there = there
         self.back = back
         self.connection: Connection | None = None
-        self._driver = driver
+        self._thread = thread
         self._node = node
         self._retry_at = 0.0
 
     def __str__(self) -> str:
-        return f"{self._driver.name} ↔ {self._node}"
+        return f"{self._thread.name} ↔ {self._node}"
 
     def post(self, round_: Round) -> None:
         """Say something to the node, connecting if need be."""
         if self.connection is None or self.connection.broken:
-            if self._driver.world.now < self._retry_at:
+            if self._thread.world.now < self._retry_at:
                 self.taint(round_)
                 round_.count(self._node.number, _BROKEN)
                 return
-            self.connection = Connection(self._driver.world, self, self._node)
+            self.connection = Connection(self._thread.world, self, self._node)
         self.connection.say(commands.pack(round_.command), round_)
+
+    def owes(self, token: str) -> bool:
+        """True if the node has not answered something that was said in this token's name."""
+        return self.connection is not None and self.connection.owes(token)
+
+    def told_release(self, token: str) -> bool:
+        """True if a release of that token was said and is not answered yet."""
+        return self.connection is not None and self.connection.told_release(token)
 
     def broke(self, connection: Connection, unanswered: Sequence[Asker]) -> None:
         """Notice that a connection broke: repeat on a new one what is still wanted."""
         if self.connection is connection:
             self.connection = None
-            self._retry_at = self._driver.world.now + (0 if self._node.up else _BACKOFF)
+            self._retry_at = self._thread.world.now + (0 if self._node.up else _BACKOFF)
         for round_ in unanswered:
             assert isinstance(round_, Round)
             if round_.may_repeat(self._node.number):
@@ -65,75 +73,38 @@ class Channel:
     def taint(self, asker: Asker) -> None:
         """Note that nobody can say what the node has executed of this: no law binds it there."""
         if isinstance(asker, Round):
-            self._driver.tainted.add((asker.command.token, self._node.number))
+            self._thread.tainted.add((asker.command.token, self._node.number))
 
     def heard(self) -> None:
-        """Let the driver see whether its round is decided."""
-        self._driver.look()
+        """Let the thread's drivers see whether their rounds are decided."""
+        self._thread.look()
 
     def when_awake(self, what: Callable[[], None]) -> None:
-        """Do something when the client's process runs."""
-        self._driver.when_awake(what)
+        """Do something when the thread runs."""
+        self._thread.when_awake(what)
 
 
 class SimDriver:
-    """Runs flows one at a time, for a client that may be paused, interrupted or killed."""
+    """Runs flows one at a time, on a thread that may be paused, interrupted or killed."""
 
-    def __init__(self, world: World, name: str, clock: Clock) -> None:
-        self.world = world
-        self.name = name
-        self.alive = True
-        self.channels: list[Channel] = []
-        self.tainted: set[tuple[str, int]] = set()
-        """Tokens and nodes between which a connection broke."""
-        self._clock = clock
-        self._paused_until = 0.0
-        self._deferred: list[Callable[[], None]] = []
+    def __init__(self, thread: Thread) -> None:
+        self.thread = thread
+        self.channels = thread.channels
         self._flow: Flow[Any] | None = None
         self._done: Callable[[Any], None] = lambda _: None
         self._round: Round | None = None
         self._turn = 0
 
-    def now(self) -> float:
-        """Return the time on the client's own clock."""
-        return self._clock.at(self.world.now)
-
-    # -- what befalls the process -----------------------------------------------------------------
-
-    def pause(self, seconds: float) -> None:
-        """Stop the process: nothing is noticed until it goes on."""
-        if self.alive and self.world.now >= self._paused_until:
-            self._paused_until = self.world.now + seconds
-            self.world.at(self._paused_until, self._wake)
-
-    def _wake(self) -> None:
-        deferred, self._deferred = self._deferred, []
-        for what in deferred:
-            self.when_awake(what)
-
-    def kill(self) -> None:
-        """End the process; what it has sent goes on."""
-        self.alive = False
-
-    def when_awake(self, what: Callable[[], None]) -> None:
-        """Do something now, or when the process goes on, or never if it is dead."""
-        if not self.alive:
-            return
-        if self.world.now < self._paused_until:
-            self._deferred.append(what)
-        else:
-            what()
-
-    def at(self, shown: float, what: Callable[[], None]) -> None:
-        """Do something when the client's own clock shows that time."""
-        self.world.at(self._clock.true_time(shown), lambda: self.when_awake(what))
-
-    # -- running flows ----------------------------------------------------------------------------
+    @property
+    def busy(self) -> bool:
+        """True while a flow is running."""
+        return self._flow is not None
 
     def run(self, flow: Flow[Any], done: Callable[[Any], None]) -> None:
         """Run a flow; `done` gets its outcome, or `Interrupted` itself."""
         assert self._flow is None, "one flow at a time"
         self._flow, self._done = flow, done
+        self.thread.drivers.append(self)
         self._advance(lambda: next(flow))
 
     def interrupt(self) -> None:
@@ -142,6 +113,12 @@ class SimDriver:
         if flow is not None:
             self._close_round()
             self._advance(lambda: flow.throw(Interrupted()))
+
+    def drop(self) -> None:
+        """Run the flow no further. Its round is over; what was sent goes on."""
+        if self._flow is not None:
+            self._close_round()
+            self._leave()
 
     def look(self) -> None:
         """Go on if the round is decided."""
@@ -157,15 +134,15 @@ class SimDriver:
             effect = step()
             while isinstance(effect, Tell):
                 self.tell(effect)
-                effect = flow.send(self.now())
+                effect = flow.send(self.thread.now())
         except (StopIteration, Interrupted) as end:
-            self._flow = None
+            self._leave()
             self._done(end.value if isinstance(end, StopIteration) else end)
             return
         self._turn += 1
         turn = self._turn
         if isinstance(effect, Sleep):
-            self.at(effect.until, lambda: self._over(turn))
+            self.thread.at(effect.until, lambda: self._over(turn))
         else:
             self._ask(effect, turn)
 
@@ -173,7 +150,7 @@ class SimDriver:
         round_ = self._round = Round(effect.command, effect.tally)
         for channel in self.channels:
             channel.post(round_)
-        self.at(effect.until, lambda: self._over(turn))
+        self.thread.at(effect.until, lambda: self._over(turn))
         self.look()
 
     def tell(self, effect: Tell) -> None:
@@ -186,7 +163,11 @@ class SimDriver:
         flow = self._flow
         if turn == self._turn and flow is not None:
             self._close_round()
-            self._advance(lambda: flow.send(self.now()))
+            self._advance(lambda: flow.send(self.thread.now()))
+
+    def _leave(self) -> None:
+        self._flow = None
+        self.thread.drivers.remove(self)
 
     def _close_round(self) -> None:
         self._turn += 1  # whatever else was to wake this step is too late now

@@ -4,9 +4,15 @@ from dataclasses import dataclass
 from random import Random
 
 from ..core.validity import patience
-from .driver import SimDriver
+from .client import SimClient
 from .node import SimNode
 from .world import World
+
+FAULTS = (
+    "crashes", "rolls", "hangs", "cuts", "breaks", "pauses", "starves", "kills", "deaths",
+    "interrupts",
+)  # fmt: skip
+"""What may befall nodes, connections and clients; each has a flag in the scenario."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +30,23 @@ class Scenario:
     drift: bool = False
     """Clocks run at rates of up to 1 % off true time, most of them at the limit."""
     crashes: bool = False
+    rolls: bool = False
+    """Nodes are restarted one after the other, as for an upgrade."""
     hangs: bool = False
     cuts: bool = False
     breaks: bool = False
     pauses: bool = False
+    starves: bool = False
+    """Keepers alone are paused, and not their workers."""
     kills: bool = False
+    deaths: bool = False
+    """Workers' threads end while they have a lease; their process lives on."""
     interrupts: bool = False
     amnesia: bool = False
     """Crashed nodes come back empty: outside the assumptions, see SAFETY.md."""
 
     def __str__(self) -> str:
-        names = ("drift", "crashes", "hangs", "cuts", "breaks", "pauses", "kills", "interrupts")
-        on = [name for name in (*names, "amnesia") if getattr(self, name)]
+        on = [name for name in ("drift", *FAULTS, "amnesia") if getattr(self, name)]
         return (
             f"{self.nodes} nodes, {self.clients} clients, ttl {self.ttl:g} s,"
             f" patience {self.node_timeout * 1000:.0f} ms, delay {self.delay * 1000:.1f} ms"
@@ -67,6 +78,9 @@ def draw(random: Random, *, amnesia: bool) -> Scenario:
         pauses=often(),
         kills=often(),
         interrupts=often(),
+        rolls=often(),
+        starves=often(),
+        deaths=often(),
         amnesia=amnesia,
     )
 
@@ -75,15 +89,15 @@ class Nemesis:
     """Makes the scenario's misfortunes happen, until it is told to stop and heal everything."""
 
     def __init__(
-        self, world: World, scenario: Scenario, nodes: list[SimNode], clients: list[SimDriver]
+        self, world: World, scenario: Scenario, nodes: list[SimNode], clients: list[SimClient]
     ) -> None:
         self._world = world
         self._scenario = scenario
         self._nodes = nodes
         self._clients = clients
         self._active = True
-        chosen = ("crashes", "hangs", "cuts", "breaks", "pauses", "kills", "interrupts")
-        self._faults = [name for name in chosen if getattr(scenario, name)]
+        self._rolling = False
+        self._faults = [name for name in FAULTS if getattr(scenario, name)]
 
     def start(self) -> None:
         """Let the first misfortune come."""
@@ -132,6 +146,23 @@ class Nemesis:
             self._note(f"{node} restarts{' empty' if self._scenario.amnesia else ''}")
             node.restart(empty=self._scenario.amnesia)
 
+    def _rolls(self) -> None:
+        """Restart every node, one after the other, each a while after the one before is back."""
+        if not self._rolling:
+            self._rolling = True
+            self._roll(0)
+
+    def _roll(self, number: int) -> None:
+        if not self._active or number == len(self._nodes):
+            self._rolling = False
+            return
+        node, away = self._nodes[number], self._scenario.ttl * self._world.random.uniform(0.05, 0.3)
+        if node.up:
+            self._note(f"{node} is restarted")
+            node.crash()
+            self._world.after(away, lambda: self._restart(node))
+        self._world.after(2 * away, lambda: self._roll(number + 1))
+
     def _hangs(self) -> None:
         node = self._world.random.choice(self._nodes)
         if node.up:
@@ -145,11 +176,15 @@ class Nemesis:
             node.resume()
 
     def _cuts(self) -> None:
-        """Cut a client off from some nodes, one way or both ways."""
+        """Cut a client off from some nodes, or only one of its threads, one way or both ways."""
         random, until = self._world.random, self._world.now + self._length()
         client, ways = random.choice(self._clients), random.choice(("there", "back", "both"))
-        for channel in client.channels:
-            if random.random() < 0.6:
+        threads = client.process.threads
+        threads = threads if random.random() < 0.6 else [random.choice(threads)]
+        for node in self._nodes:
+            if random.random() > 0.6:
+                continue
+            for channel in (thread.channels[node.number] for thread in threads):
                 self._note(f"{channel} is cut ({ways})")
                 if ways != "back":
                     channel.there.cut_until = until
@@ -167,16 +202,25 @@ class Nemesis:
     def _pauses(self) -> None:
         client = self._world.random.choice(self._clients)
         self._note(f"{client.name} is paused")
-        client.pause(self._length())
+        client.process.pause(self._length())
+
+    def _starves(self) -> None:
+        client = self._world.random.choice(self._clients)
+        self._note(f"{client.name}'s keeper is paused")
+        client.keeper.thread.starve(self._length())
 
     def _kills(self) -> None:
         """Kill a client; the first one is spared, so that somebody is there to make progress."""
         client = self._world.random.choice(self._clients)
         if client is not self._clients[0] and self._world.random.random() < 0.2:
             self._note(f"{client.name} is killed")
-            client.kill()
+            client.process.kill()
+
+    def _deaths(self) -> None:
+        worker = self._world.random.choice(self._clients).worker
+        worker.thread.when_awake(worker.die)
 
     def _interrupts(self) -> None:
         client = self._world.random.choice(self._clients)
         self._note(f"{client.name} is interrupted")
-        client.when_awake(client.interrupt)
+        client.worker.thread.when_awake(client.worker.interrupt)

@@ -22,9 +22,8 @@ class TellsOnlyGranters(SimDriver):
 
     def tell(self, effect: Tell) -> None:
         """Leave out whoever refused or has not answered yet."""
-        votes = self._asked.votes if self._asked is not None else []
-        for channel, vote in zip(self.channels, votes, strict=True):
-            if vote is GRANTED:
+        for node, channel in enumerate(self.channels):
+            if self._asked is None or self._asked.votes[node] is GRANTED:
                 channel.post(Round(effect.command))
 
 
@@ -77,10 +76,11 @@ def mutants() -> list[Mutant]:
             "no revival",
             planted(
                 Edit("renew", "if now < valid_until:  # L6\n        tally", "if 1:\n        tally"),
-                Edit("renew", "min(now + terms.patience, valid_until)", "now + terms.patience"),
+                Edit("renew", "min(until, valid_until)", "until"),
                 Edit(
                     "renew", "if now < valid_until:  # L6\n            if", "if 1:\n            if"
                 ),
+                Edit("holding", "if not self._ends:\n", "if self._ends.clear() is None:\n"),
             ),
         ),
         Mutant(
@@ -101,7 +101,38 @@ def mutants() -> list[Mutant]:
             "progress",
             replace(SHIPPED, lua=_lua("'NX', 'PX', ttl", "'NX'")),
         ),
+        Mutant("renew after release", "released is released", _renews_after_release()),
+        Mutant(
+            "loss told late",
+            "loss is told in time",
+            planted(Edit("keeping", "end if warned_of == end", "end + terms.grace if warned_of")),
+        ),
+        Mutant(
+            "loss without a warning",
+            "danger is told first",
+            planted(Edit("keeping", "Note(Endangered(end))", "Sleep(now)")),
+        ),
+        Mutant(
+            "renewing for a dead owner",
+            "renewal only for the living",
+            planted(Edit("keeping", "if not owner.lives():", "if False:")),
+        ),
     ]
+
+
+def _renews_after_release() -> Protocol:
+    """Renew what has been released, on nodes that take a renewal of a free lock for a request."""
+    retakes = _lua(
+        "owner == MINE then\n  local done = prolong",
+        "owner ~= OTHER then\n  take(key, token, ttl)\n  local done = prolong",
+    )
+    return replace(
+        planted(
+            Edit("keeping", "if holding.ended or not owner.remembers():", "if False:"),
+            Edit("keeping", "            if holding.ended:\n", "            if False:\n"),
+        ),
+        lua=retakes,
+    )
 
 
 def _lua(old: str, new: str) -> dict[str, str]:

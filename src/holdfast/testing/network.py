@@ -1,4 +1,4 @@
-"""Connections between simulated clients and nodes.
+"""Connections between threads of simulated clients and nodes.
 
 They are TCP: in order, and never losing one message and delivering the next. What goes wrong is
 delay (a cut holds everything back until it heals, as retransmission does) and breaking: then a
@@ -53,7 +53,7 @@ class Message:
 
 
 class Connection:
-    """A client's connection to a node. `wire.round.Round` speaks to it as it does to a link."""
+    """A thread's connection to a node. `wire.round.Round` speaks to it as it does to a link."""
 
     def __init__(self, world: World, channel: "Channel", node: "SimNode") -> None:
         self.node = node.number
@@ -119,6 +119,12 @@ class Connection:
         return any(
             isinstance(asker, Round) and _is(asker.command, Verb.RELEASE, token)
             for asker in self._awaiting
+        )
+
+    def owes(self, token: str) -> bool:
+        """True if anything that was said in this token's name is not answered yet."""
+        return any(
+            isinstance(asker, Round) and asker.command.token == token for asker in self._awaiting
         )
 
 

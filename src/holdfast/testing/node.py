@@ -1,6 +1,6 @@
 """A simulated node: the shipped scripts over a store, in a process that can die and hang."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .server import Server
@@ -17,6 +17,8 @@ class SimNode:
     def __init__(self, world: World, number: int, clock: Clock, lua: Mapping[str, str]) -> None:
         self.number = number
         self.up = True
+        self.after_execution: Callable[[SimNode], None] = _nobody_looks
+        """What is called after every command: the laws."""
         self._server = Server(lambda: int(clock.at(world.now) * 1000), lua)
         self._hung = False
         self._backlog: list[tuple[Connection, bytes]] = []
@@ -62,8 +64,14 @@ class SimNode:
         """Execute a command that has arrived, and answer."""
         if not self.up:
             connection.break_off(delivered=0)
-        elif self._hung:
+            return
+        self._connections[connection] = None  # it breaks if the node dies, also while it hangs
+        if self._hung:
             self._backlog.append((connection, packed))
         else:
-            self._connections[connection] = None
             connection.reply(self._server.execute(packed))
+            self.after_execution(self)
+
+
+def _nobody_looks(_: SimNode) -> None:
+    """Look at nothing."""

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from ..core import acquire, release, renew, terms
+from ..core import acquire, holding, keeping, release, renew, terms
 from .driver import SimDriver
 
-_BY_DEPENDENCE = ("tally", "validity", "retry", "terms", "acquire", "renew", "release")
+_BY_DEPENDENCE = (
+    "tally", "validity", "retry", "terms", "holding", "acquire", "renew", "release", "keeping",
+)  # fmt: skip
 """The modules of core/ that decide something; each imports only from those before it."""
 
 _copies = itertools.count()
@@ -32,16 +34,19 @@ class Protocol:
     - `acquire(terms, source, *, now, wait)` → `Acquired` or `Missed`
     - `renew(terms, token, *, valid_until, now)` → `Renewed`, `Unsure` or `Lost`
     - `release(terms, token, *, valid_until, now)` → `Released` or `Lost`
+    - `keep(holding, owner)` → nothing; it looks after a lease, and also yields `Note`s
 
     They are generators that yield `holdfast.core.effects` and are resumed with the time. Whatever
     interrupts them is thrown into them. A new attempt takes a new token from `source`: that is how
-    the laws know that the one before is over.
+    the laws know that the one before is over. What a client knows of its lease is a `holding`.
     """
 
     acquire: Callable[..., Any] = acquire.acquire
     renew: Callable[..., Any] = renew.renew
     release: Callable[..., Any] = release.release
+    keep: Callable[..., Any] = keeping.keep
     terms: Callable[..., Any] = terms.Terms
+    holding: Callable[..., Any] = holding.Holding
     driver: type[SimDriver] = SimDriver
     lua: Mapping[str, str] = field(default_factory=dict)
 
@@ -68,11 +73,14 @@ def planted(*edits: Edit) -> Protocol:
     first = min(_BY_DEPENDENCE.index(edit.module) for edit in edits)
     for name in _BY_DEPENDENCE[first:]:
         _load(package.__name__, name, [edit for edit in edits if edit.module == name])
+    copies = {name: sys.modules[f"{package.__name__}.{name}"] for name in _BY_DEPENDENCE}
     return Protocol(
-        acquire=sys.modules[f"{package.__name__}.acquire"].acquire,
-        renew=sys.modules[f"{package.__name__}.renew"].renew,
-        release=sys.modules[f"{package.__name__}.release"].release,
-        terms=sys.modules[f"{package.__name__}.terms"].Terms,
+        acquire=copies["acquire"].acquire,
+        renew=copies["renew"].renew,
+        release=copies["release"].release,
+        keep=copies["keeping"].keep,
+        terms=copies["terms"].Terms,
+        holding=copies["holding"].Holding,
     )
 
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
-from .driver import Channel
+from .client import SimClient
 from .faults import Nemesis, Scenario, draw
 from .laws import Broken, Laws
 from .network import Path
 from .node import SimNode
 from .protocol import SHIPPED, Protocol
-from .worker import Worker
 from .world import Clock, World
 
 NAME = "the lock"
@@ -30,6 +30,10 @@ class Run:
     broken: str | None
     """Which law was broken and how; None if all were kept."""
     acquired: int
+    renewed: int
+    """How often a keeper has renewed a lease."""
+    lost: int
+    """How many leases were called lost."""
     trace: tuple[str, ...]
 
 
@@ -55,20 +59,25 @@ def simulate(
         for number in range(scenario.nodes)
     ]
     laws = Laws(world, nodes, NAME)
-    drivers = [
-        protocol.driver(world, f"client {number + 1}", _clock(world, scenario))
+    terms = partial(
+        protocol.terms, NAME, int(scenario.ttl * 1000), scenario.nodes, scenario.node_timeout
+    )
+    clients = [
+        SimClient(
+            world,
+            f"client {number + 1}",
+            _clock(world, scenario),
+            protocol=protocol,
+            terms=terms,
+            laws=laws,
+        )
         for number in range(scenario.clients)
     ]
-    terms = protocol.terms(NAME, int(scenario.ttl * 1000), scenario.nodes, scenario.node_timeout)
-    for driver in drivers:
-        driver.channels += [
-            Channel(driver, node, _path(world, scenario), _path(world, scenario)) for node in nodes
-        ]
-        world.after(
-            world.random.random() * scenario.ttl, Worker(driver, protocol, terms, laws).start
-        )
+    for client in clients:
+        client.connect(nodes, lambda: Path(world, scenario.delay, scenario.tail))
+        world.after(world.random.random() * scenario.ttl, client.worker.start)
     world.after_event.append(laws.check)
-    nemesis = Nemesis(world, scenario, nodes, drivers)
+    nemesis = Nemesis(world, scenario, nodes, clients)
     broken = None
     try:
         nemesis.start()
@@ -84,7 +93,7 @@ def simulate(
     except Exception as error:
         error.add_note(f"in the world of seed {seed}: {scenario}")
         raise
-    return Run(seed, scenario, broken, laws.acquired, tuple(world.trace))
+    return Run(seed, scenario, broken, laws.acquired, laws.renewed, laws.lost, tuple(world.trace))
 
 
 def first_broken(
@@ -107,7 +116,3 @@ def first_broken(
 def _clock(world: World, scenario: Scenario) -> Clock:
     rate = world.random.choice((-1.0, -1.0, 0.0, 1.0, 1.0)) if scenario.drift else 0.0
     return Clock(offset=world.random.uniform(0, 1e6), rate=1 + RATE_ERROR * rate)
-
-
-def _path(world: World, scenario: Scenario) -> Path:
-    return Path(world, scenario.delay, scenario.tail)

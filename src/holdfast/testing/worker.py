@@ -1,53 +1,114 @@
-"""A simulated client at work: acquire, hold, perhaps renew, release, and again."""
+"""A simulated client at work: acquire, hold, perhaps renew, release, and again.
+
+A worker does what users do with a `Lease`: whatever it does, its keeper looks after the lease at
+the same time.
+"""
 
 from collections.abc import Callable
+from functools import partial
 
-from ..core.holding import Holding
-from ..core.outcomes import Acquired, Lost, Renewed
+from ..core.outcomes import Acquired, LossReason, Lost, Renewed
 from ..core.terms import Terms
-from .driver import Interrupted, SimDriver
+from .driver import Interrupted
+from .keeper import SimKeeper
 from .laws import Laws
+from .lease import Owner, SimLease
+from .process import Thread
 from .protocol import Protocol
+
+HOLDS = (0.05, 0.3, 0.9, 1.3, 2.5, 4.0)
+"""How many ttls a lease is wanted for: moments, and so long that it must be renewed."""
+
+LOOKS = (0.1, 0.3, 0.6)
+"""After how many ttls a worker looks at its lease again."""
+
+BY_HAND = (0.0, 0.2, 0.8)
+"""How likely a worker is to renew its lease itself when it looks at it."""
 
 
 class Worker:
     """Uses the lock for ever, in all the ways users do, and some they should not."""
 
-    def __init__(self, driver: SimDriver, protocol: Protocol, terms: Terms, laws: Laws) -> None:
-        self._driver = driver
+    def __init__(
+        self,
+        thread: Thread,
+        keeper: SimKeeper,
+        protocol: Protocol,
+        terms: Callable[..., Terms],
+        laws: Laws,
+    ) -> None:
+        self.thread = thread
+        self._keeper = keeper
+        self._driver = protocol.driver(thread)
         self._protocol = protocol
-        self._terms = terms
+        self._make_terms = terms
+        self._terms = terms()
         self._laws = laws
-        self._random = driver.world.random
-        self._ttl = terms.ttl
+        self._random = thread.world.random
+        self._ttl = self._terms.ttl
+        self._owner = Owner()
         self._attempt: str | None = None
-        self._holding: Holding | None = None
+        self._lease: SimLease | None = None
+        self._wanted_until = 0.0
+        self._by_hand = 0.0
+        self._step = 0
 
     # -- the source of tokens that the flow is given ----------------------------------------------
 
     def token(self) -> str:
         """Begin an attempt: the one before is over."""
         self._give_up_attempt()
-        self._attempt = self._driver.world.token()
+        self._attempt = self.thread.world.token()
         return self._attempt
 
     def chance(self) -> float:
         """Return a random number in [0, 1)."""
-        return self._driver.world.chance()
+        return self.thread.world.chance()
 
     def _give_up_attempt(self) -> None:
         if self._attempt is not None:
-            self._laws.over(self._driver, self._attempt)
+            self._laws.over(self.thread, self._attempt)
             self._attempt = None
+
+    # -- what befalls it --------------------------------------------------------------------------
+
+    def interrupt(self) -> None:
+        """Interrupt the flow that is running, if there is one."""
+        self._driver.interrupt()
+
+    def die(self) -> None:
+        """End the thread in the midst of its work; after a while another one begins anew.
+
+        Its lease is left behind, where somebody can still see it, or nobody.
+        """
+        lease = self._lease
+        if lease is None or lease.settled or self._driver.busy:
+            return
+        self._note(f"dies with {lease.token[:6]}")
+        self._owner.lives = False
+        lease.forgotten = self._random.random() < 0.3
+        self._laws.died(lease)
+        self._owner, self._lease = Owner(), None
+        self._rest()
 
     # -- the life of a worker ---------------------------------------------------------------------
 
     def start(self) -> None:
         """Acquire, with one of the usual kinds of wait."""
         wait = self._random.choice((0.0, self._ttl / 2, 3 * self._ttl, None))
+        self._terms = self._draw_terms()
         self._note(f"acquires, wait {wait}")
-        flow = self._protocol.acquire(self._terms, self, now=self._driver.now(), wait=wait)
+        flow = self._protocol.acquire(self._terms, self, now=self.thread.now(), wait=wait)
         self._driver.run(flow, self._acquired)
+
+    def _draw_terms(self) -> Terms:
+        """Choose how the lease is kept: as most do, without renewal, or only for so long."""
+        chance = self._random.random()
+        if chance < 0.5:
+            return self._make_terms()
+        if chance < 0.85:
+            return self._make_terms(renewing=False)
+        return self._make_terms(max_hold=self._random.choice((0.5, 1.5, 2.5)) * self._ttl)
 
     def _acquired(self, outcome: object) -> None:
         self._note(f"acquire: {type(outcome).__name__}")
@@ -56,63 +117,86 @@ class Worker:
             self._rest()
             return
         self._attempt = None
-        holding = Holding(self._terms, outcome.token, outcome.valid_until)
-        self._holding = holding
-        self._laws.begin(self._driver, holding)
-        self._work()
+        holding = self._protocol.holding(self._terms, outcome.token, outcome.valid_until)
+        self._lease = lease = SimLease(holding, self._owner, self._keeper.thread)
+        self._wanted_until = self.thread.now() + self._random.choice(HOLDS) * self._ttl
+        self._by_hand = self._random.choice(BY_HAND)
+        self._laws.begin(lease)
+        self._keeper.keep(lease)
+        self._work(lease)
 
-    def _work(self) -> None:
-        """Hold for a while: a moment, most of the ttl, or longer than one should."""
-        share = self._random.choice((0.05, 0.3, 0.6, 0.9, 1.3))
-        self._later(
-            share * self._ttl, self._renew if self._random.random() < 0.5 else self._release
-        )
+    def _work(self, lease: SimLease) -> None:
+        """Work for a while, then look whether that was all, and whether we still have it."""
+        left = self._wanted_until - self.thread.now()
+        self._later(min(left, self._random.choice(LOOKS) * self._ttl), lambda: self._look(lease))
 
-    def _renew(self) -> None:
-        holding = self._holding
-        assert holding is not None
+    def _look(self, lease: SimLease) -> None:
+        if lease.lost is not None or self.thread.now() >= self._wanted_until:
+            self._release(lease)
+        elif self._random.random() < self._by_hand:
+            self._renew(lease)
+        else:
+            self._work(lease)
+
+    def _renew(self, lease: SimLease) -> None:
+        """Renew as `Lease.renew` does; its time may be up since it has looked, or a pause ago."""
+        holding = lease.holding
         flow = self._protocol.renew(
-            self._terms, holding.token, valid_until=holding.valid_until, now=self._driver.now()
+            holding.terms, holding.token, valid_until=holding.valid_until, now=self.thread.now()
         )
-        self._driver.run(flow, self._renewed)
+        self._driver.run(flow, lambda outcome: self._renewed(lease, outcome))
 
-    def _renewed(self, outcome: object) -> None:
-        holding = self._holding
-        assert holding is not None
-        self._note(f"renew {holding.token[:6]}: {type(outcome).__name__}")
+    def _renewed(self, lease: SimLease, outcome: object) -> None:
+        self._note(f"renew {lease.token[:6]}: {type(outcome).__name__}")
         match outcome:
             case Renewed(valid_until):
-                holding.renewed(valid_until)
-                self._work()
+                lease.holding.renewed(valid_until)
+                self._work(lease)
+            case Lost(LossReason.EXPIRED) if lease.holding.is_held(self.thread.now()):
+                self._work(lease)  # the keeper has renewed it meanwhile
             case Lost(reason):
-                holding.lose(reason)
-                self._rest()
+                if lease.holding.lose(reason):
+                    self._laws.note(lease, outcome)
+                self._release(lease)
             case Interrupted():
-                self._release()
+                self._release(lease)
             case _:
-                self._later(self._random.random() * self._ttl / 4, self._renew)
+                self._work(lease)
 
-    def _release(self) -> None:
-        holding = self._holding
-        assert holding is not None
-        now, until = self._driver.now(), holding.valid_until
-        holding.release()
-        flow = self._protocol.release(self._terms, holding.token, valid_until=until, now=now)
-        self._driver.run(flow, self._released)
+    def _release(self, lease: SimLease) -> None:
+        """Release as `Lease.release` does: nothing is held from here on, whatever happens."""
+        holding, self._lease = lease.holding, None
+        if not holding.release():
+            self._note(f"release {lease.token[:6]}: it had been lost")
+            self._rest()
+            return
+        lease.released = True
+        flow = self._protocol.release(
+            holding.terms, holding.token, valid_until=holding.valid_until, now=self.thread.now()
+        )
+        self._driver.run(flow, lambda outcome: self._released(lease, outcome))
 
-    def _released(self, outcome: object) -> None:
-        holding, self._holding = self._holding, None
-        assert holding is not None
-        self._note(f"release {holding.token[:6]}: {outcome}")
-        self._laws.released(self._driver, holding.token, outcome)
+    def _released(self, lease: SimLease, outcome: object) -> None:
+        self._note(f"release {lease.token[:6]}: {outcome}")
+        if lease.holding.asked:
+            self._keeper.follow(lease)
+        else:
+            self._laws.followed(lease)
+        self._laws.released(self.thread, lease, outcome)
         self._rest()
 
     def _rest(self) -> None:
         self._later(self._random.random() * self._ttl / 2, self.start)
 
     def _later(self, delay: float, what: Callable[[], None]) -> None:
-        self._driver.at(self._driver.now() + delay, what)
+        """Do something later, unless something else is begun before."""
+        self._step += 1
+        self.thread.at(self.thread.now() + delay, partial(self._begin, self._step, what))
+
+    def _begin(self, step: int, what: Callable[[], None]) -> None:
+        if step == self._step:
+            what()
 
     def _note(self, line: str) -> None:
-        if self._driver.world.tracing:
-            self._driver.world.note(f"{self._driver.name} {line}")
+        if self.thread.world.tracing:
+            self.thread.world.note(f"{self.thread.name} {line}")

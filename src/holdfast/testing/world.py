@@ -6,6 +6,9 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
+CERTAIN = 1e-9
+"""Seconds: more than clocks are wrong by because floating-point numbers are rounded."""
+
 
 @dataclass(frozen=True, slots=True)
 class Clock:
@@ -19,8 +22,8 @@ class Clock:
         return self.offset + self.rate * true_time
 
     def true_time(self, shown: float) -> float:
-        """Return when this clock shows that."""
-        return (shown - self.offset) / self.rate
+        """Return by when this clock shows that, for certain."""
+        return (shown - self.offset) / self.rate + CERTAIN
 
 
 class World:
