@@ -1,8 +1,11 @@
 """In-memory clients are the shipped ones, and what they wait for costs no real time."""
 
 import asyncio
+import inspect
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,7 +18,8 @@ def test_they_are_the_shipped_classes(memory: Memory) -> None:
     client, lock = memory.client(), memory.client().lock("a")
     assert type(client) is holdfast.Client
     assert type(lock) is holdfast.Lock
-    assert type(lock.acquire()) is holdfast.Lease
+    with lock as lease:
+        assert type(lease) is holdfast.Lease
     assert type(memory.take("b")) is holdfast.Lease
     assert client.addresses == ("unix://memory/0", "unix://memory/1", "unix://memory/2")
 
@@ -38,8 +42,13 @@ def test_a_number_of_nodes_that_makes_no_sense(nodes: object) -> None:
         Memory(nodes)  # type: ignore[arg-type]  # on purpose
 
 
-@pytest.mark.parametrize("options", [{"ttl": 0}, {"wait": -1}, {"node_timeout": 0}], ids=str)
-def test_options_are_checked_as_by_connect(memory: Memory, options: dict[str, float]) -> None:
+BAD_OPTIONS = [
+    {"ttl": 0}, {"wait": -1}, {"renew": 1}, {"max_hold": 0}, {"node_timeout": 0}, {"on_event": 1},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", BAD_OPTIONS, ids=str)
+def test_options_are_checked_as_by_connect(memory: Memory, options: dict[str, Any]) -> None:
     with pytest.raises(holdfast.BadInput):
         memory.client(**options)
     with pytest.raises(holdfast.BadInput):
@@ -48,15 +57,28 @@ def test_options_are_checked_as_by_connect(memory: Memory, options: dict[str, fl
 
 def test_options_are_the_locks_defaults(memory: Memory) -> None:
     memory.take("busy")
-    client = memory.client(ttl=7, wait=2)
-    assert client.lock("free").acquire().ttl == 7
+    client = memory.client(ttl=7, wait=2, renew=False)
+    lease = client.lock("free").acquire()
+    assert lease.ttl == 7
     with pytest.raises(holdfast.TimedOut) as caught:
         client.lock("busy").acquire()
     assert caught.value.waited == 2
+    memory.advance(5)
+    assert not lease.is_held, "renew=False"
+
+
+def test_the_options_of_connect_are_there(memory: Memory) -> None:
+    def options(function: Callable[..., object]) -> dict[str, object]:
+        known = inspect.signature(function).parameters.values()
+        return {each.name: each.default for each in known if each.kind is each.KEYWORD_ONLY}
+
+    real = options(holdfast.connect)
+    del real["connections"]  # there are none
+    assert options(memory.client) == options(memory.async_client) == real
 
 
 def test_a_lease_is_exactly_as_long_as_its_terms(memory: Memory) -> None:
-    lease = memory.client().lock("a", ttl=10).acquire()
+    lease = memory.client().lock("a", ttl=10, renew=False).acquire()
     assert lease.valid_for == pytest.approx(10 - 0.2 - 0.002)
     memory.advance(4)
     assert lease.valid_for == pytest.approx(6 - 0.2 - 0.002)
@@ -91,8 +113,8 @@ def test_the_same_seed_waits_the_same() -> None:
     def wait(seed: int) -> float:
         memory = Memory(seed=seed)
         memory.take("a", ttl=30)
-        memory.client().lock("a").acquire()
-        return memory.now
+        with memory.client().lock("a"):
+            return memory.now
 
     assert wait(1) == wait(1)
     assert wait(1) != wait(2)
@@ -100,9 +122,29 @@ def test_the_same_seed_waits_the_same() -> None:
 
 def test_acquiring_twice_waits_for_oneself(memory: Memory) -> None:
     client = memory.client()
-    with pytest.raises(holdfast.LeaseLost), client.lock("a", ttl=10):
-        client.lock("a", ttl=10).acquire()
-    assert 10 < memory.now < 11
+    with pytest.raises(holdfast.LeaseLost), client.lock("a", ttl=10, renew=False):
+        client.lock("a", ttl=10, renew=False).acquire()
+    assert 9.7 < memory.now < 11
+
+
+def test_acquiring_twice_is_found_out_after_a_day(memory: Memory) -> None:
+    client, begun = memory.client(), time.monotonic()
+    with (
+        pytest.raises(holdfast.LeaseLost) as caught,
+        client.lock("a"),
+        client.lock("a"),
+    ):
+        assert 86_400 <= memory.now < 86_400 * 1.02
+    assert caught.value.reason is holdfast.LossReason.MAX_HOLD
+    assert time.monotonic() - begun < 20
+
+
+def test_the_longest_wait_is_over_in_time(memory: Memory) -> None:
+    other = memory.take("a", renew=True)
+    with pytest.raises(holdfast.TimedOut) as caught:
+        memory.client().lock("a").acquire(wait=10_000)
+    assert caught.value.waited == memory.now == 10_000
+    other.release()
 
 
 def test_two_universes_do_not_meet() -> None:
@@ -112,7 +154,7 @@ def test_two_universes_do_not_meet() -> None:
 
 def test_a_closed_client_says_so(memory: Memory) -> None:
     with memory.client() as client:
-        lease = client.lock("a").acquire()
+        lease = client.lock("a", renew=False).acquire()
     with pytest.raises(holdfast.ClientClosed):
         lease.release()
     with pytest.raises(holdfast.ClientClosed):

@@ -21,15 +21,13 @@ def test_a_minority_holds_nothing(memory: Memory) -> None:
 
 
 def test_advance_ends_leases_and_frees_locks(memory: Memory) -> None:
-    lease = memory.client().lock("a", ttl=30).acquire()
+    lease = memory.client().lock("a", ttl=30, renew=False).acquire()
     memory.advance(29)
     assert lease.is_held
     assert memory.holder("a")
     memory.advance(0.9)
     assert not lease.is_held, "its holder stops believing before the nodes forget"
-    assert memory.holder("a")
-    memory.advance(0.2)
-    assert memory.holder("a") is None
+    assert memory.holder("a") is None, "and so the keeper tells them"
     with pytest.raises(holdfast.LeaseLost) as caught:
         lease.release()
     assert caught.value.reason is holdfast.LossReason.EXPIRED
@@ -81,20 +79,37 @@ def test_what_is_taken_is_busy_until_it_is_released(memory: Memory) -> None:
         client.lock("a").acquire(wait=0)
     assert "held by somebody else, 5.000 s left" in str(caught.value)
     other.release()
-    assert client.try_lock("a")
+    assert client.try_lock("a", renew=False)
 
 
 def test_what_is_taken_ends_with_its_ttl(memory: Memory) -> None:
-    memory.take("a", ttl=5)
+    taken = memory.take("a", ttl=5)
     memory.advance(6)
-    assert memory.client().try_lock("a")
+    assert not taken.is_held
+    assert memory.holder("a") is None
+
+
+def test_what_is_taken_and_forgotten_ends_with_its_ttl_at_the_nodes(memory: Memory) -> None:
+    memory.take("a", ttl=5)
+    memory.advance(4.95)
+    assert memory.holder("a")
+    memory.advance(0.06)
+    assert memory.holder("a") is None
+
+
+def test_what_is_taken_may_be_renewed(memory: Memory) -> None:
+    taken = memory.take("a", ttl=5, renew=True)
+    memory.advance(600)
+    assert taken.is_held
+    assert memory.holder("a") == taken.token
+    taken.release()
 
 
 def test_what_is_held_cannot_be_taken(memory: Memory) -> None:
-    lease = memory.client().lock("a").acquire()
-    with pytest.raises(holdfast.Busy):
-        memory.take("a")
-    assert memory.holder("a") == lease.token
+    with memory.client().lock("a") as lease:
+        with pytest.raises(holdfast.Busy):
+            memory.take("a")
+        assert memory.holder("a") == lease.token
 
 
 def test_a_minority_may_fail(memory: Memory) -> None:
@@ -133,7 +148,7 @@ def test_a_node_that_is_back_has_kept_what_it_had(memory: Memory) -> None:
 def test_a_node_that_there_is_not(memory: Memory, number: int) -> None:
     with pytest.raises(holdfast.BadInput, match="0 to 2"):
         memory.fail(0, number)
-    assert memory.client().try_lock("a")
+    assert memory.take("a")
 
 
 def test_later_somebody_releases(memory: Memory) -> None:
@@ -178,7 +193,7 @@ def test_what_happens_later_may_use_clients_and_pass_time(memory: Memory) -> Non
     def rob() -> None:
         memory.lose("a")
         memory.advance(1)
-        leases.append(memory.client().try_lock("a"))
+        leases.append(memory.client().try_lock("a", renew=False))
 
     lease = memory.client().lock("a").acquire()
     memory.after(5, rob)
@@ -195,7 +210,7 @@ def test_what_happens_later_must_not_wait(memory: Memory) -> None:
     with pytest.raises(RuntimeError, match="must not wait"):
         memory.advance(2)
     memory.advance(40)
-    assert memory.client().try_lock("a"), "and the universe goes on"
+    assert memory.take("a"), "and the universe goes on"
 
 
 def test_what_is_raised_later_is_raised_to_whoever_waits(memory: Memory) -> None:
@@ -217,4 +232,4 @@ def test_two_clients_contend(memory: Memory) -> None:
         assert theirs.try_lock("a") is None
         with theirs.lock("b"):
             assert ours.try_lock("b") is None
-    assert theirs.try_lock("a")
+    assert theirs.try_lock("a", renew=False)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import holdfast
+import holdfast.aio
 from holdfast.testing import Memory
 
 TASKS = 12
@@ -139,10 +140,14 @@ def test_a_task_that_has_ended_is_not_at_work() -> None:
     memory = Memory(grace=3600)
     client = memory.async_client()
 
+    async def leave_it_to_us() -> holdfast.aio.AsyncLease:
+        return await client.lock("a", ttl=10).acquire()
+
     async def main() -> None:
-        await asyncio.create_task(client.lock("a", ttl=10).acquire())
-        await client.lock("a").acquire(wait=20)
-        assert 10 < memory.now < 11
+        lease = await asyncio.create_task(leave_it_to_us())
+        async with client.lock("a", wait=20):
+            assert 10 < memory.now < 11
+        assert lease.lost.reason is holdfast.LossReason.OWNER_DIED
 
     run(main)
 
@@ -152,10 +157,10 @@ def test_a_holder_that_awaits_the_waiter_costs_the_grace_and_no_more() -> None:
     client = memory.async_client()
 
     async def main() -> None:
-        await client.lock("a", ttl=60).acquire()
-        with pytest.raises(holdfast.TimedOut) as caught:
-            await asyncio.create_task(client.lock("a").acquire(wait=20))
-        assert caught.value.waited == 20
+        async with client.lock("a"):
+            with pytest.raises(holdfast.TimedOut) as caught:
+                await asyncio.create_task(client.lock("a").acquire(wait=60))
+        assert caught.value.waited == 60
 
     run(main)
 
@@ -164,13 +169,13 @@ def test_advance_wakes_tasks(memory: Memory) -> None:
     client = memory.async_client()
 
     async def main() -> None:
-        lease = await client.lock("a", ttl=10).acquire()
+        lease = await client.lock("a", ttl=10, renew=False).acquire()
         waiting = asyncio.create_task(client.lock("a").acquire(wait=20))
         await asyncio.sleep(0)
         memory.advance(11)
         assert not lease.is_held
-        assert (await waiting).is_held
-        assert memory.now == 11
+        async with await waiting:
+            assert memory.now == 11
 
     run(main)
 
@@ -197,9 +202,9 @@ def test_a_blocking_wait_on_the_loops_thread_does_not_wait_for_its_tasks() -> No
         held.cancel()
 
     async def hold() -> None:
-        await memory.async_client().lock("a", ttl=60).acquire()
-        inside.set()
-        await asyncio.Event().wait()
+        async with memory.async_client().lock("a"):
+            inside.set()
+            await asyncio.Event().wait()
 
     run(main)
 

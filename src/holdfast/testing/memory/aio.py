@@ -6,15 +6,21 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...core.effects import Ask, Effect, Flow, Sleep
+from ...drivers.channel import Health
 from ...errors import ClientClosed
 from ...wire.endpoint import Endpoint
-from .time import POLL, Caller
+from .time import POLL, Caller, Step
 from .universe import Universe
 
 T = TypeVar("T")
 
 MOST_TURNS = 20
 """Of the loop. Whoever has slept speaks within four of them; this only bounds the courtesy."""
+
+
+TURNS_TO_HEAR = 4
+"""Of the loop, after something has happened: one for what was called on the loop by it (a callback,
+a bell, a cancellation), one for whoever was woken by that, and one for whoever waits for those."""
 
 
 class AsyncMemoryDriver:
@@ -24,14 +30,15 @@ class AsyncMemoryDriver:
     they have answered; at both a cancellation may strike, as it may on a network.
     """
 
-    def __init__(self, universe: Universe) -> None:
+    def __init__(self, universe: Universe, health: Health) -> None:
         self._universe = universe
+        self._health = health
         self._closed = False
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The nodes."""
-        return tuple(node.endpoint for node in self._universe.nodes)
+        return self._universe.endpoints
 
     def now(self) -> float:
         """Return the virtual time."""
@@ -68,15 +75,24 @@ class AsyncMemoryDriver:
         finally:
             self._universe.time.leave(caller)
 
+    async def wait_for(self, bell: asyncio.Event, until: float) -> None:
+        """Wait until the bell rings, or until then: time passes as in any other wait."""
+        caller = self._universe.time.enter(blocking=False)
+        try:
+            await self._wait(until, caller, bell.is_set)
+        finally:
+            self._universe.time.leave(caller)
+
     async def _perform(self, effect: Effect, caller: Caller) -> None:
         if isinstance(effect, Sleep):
-            await self._sleep(effect.until, caller)
+            await self._wait(effect.until, caller, lambda: self._closed)
+            self._ensure_open()
         elif isinstance(effect, Ask):
             await self._let_others_speak(caller)
-            self._universe.say(effect.command, effect.tally, caller)
+            self._universe.say(effect.command, effect.tally, self._health, caller)
             await asyncio.sleep(0)
         else:
-            self._universe.say(effect.command, None, caller)
+            self._universe.say(effect.command, None, self._health, caller)
 
     async def _let_others_speak(self, caller: Caller) -> None:
         """Give way to those who have waited: who asks again and again must not shut them out."""
@@ -85,28 +101,42 @@ class AsyncMemoryDriver:
             if caller.due or not self._universe.time.others_due(caller):
                 return
 
-    async def _sleep(self, until: float, caller: Caller) -> None:
-        loop, bell, time = asyncio.get_running_loop(), asyncio.Event(), self._universe.time
+    async def _wait(self, until: float, caller: Caller, is_over: Callable[[], bool]) -> None:
+        loop, rung, time = asyncio.get_running_loop(), asyncio.Event(), self._universe.time
 
         def ring() -> None:
             with contextlib.suppress(RuntimeError):  # that loop is closed: nobody is there
-                loop.call_soon_threadsafe(bell.set)
+                loop.call_soon_threadsafe(rung.set)
 
-        time.fall_asleep(caller, until, ring)
+        time.fall_asleep(caller, until, ring, is_over)
         try:
             await asyncio.sleep(0)  # first let the others run
-            while time.sleeps(caller):  # until nobody is at work, or the grace is over
-                self._ensure_open()
-                alarm = loop.call_later(POLL, bell.set)
-                try:
-                    await bell.wait()
-                finally:
-                    alarm.cancel()
-                bell.clear()
+            # Until nobody is at work, or the grace is over.
+            while (step := time.step(caller)) is not Step.AWAKE:
+                if step is Step.STUCK:
+                    await _ringing(rung, loop)
+                else:
+                    with time.standing_still():
+                        await _hearing()
         finally:
             time.wake(caller)
-        self._ensure_open()
 
     def _ensure_open(self) -> None:
         if self._closed:
             raise ClientClosed("the client is closed")
+
+
+async def _ringing(rung: asyncio.Event, loop: asyncio.AbstractEventLoop) -> None:
+    """Wait for the bell in real time, for a moment."""
+    alarm = loop.call_later(POLL, rung.set)
+    try:
+        await rung.wait()
+    finally:
+        alarm.cancel()
+    rung.clear()
+
+
+async def _hearing() -> None:
+    """Let the tasks of this loop hear of what has happened."""
+    for _ in range(TURNS_TO_HEAR):
+        await asyncio.sleep(0)

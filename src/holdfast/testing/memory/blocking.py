@@ -5,9 +5,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...core.effects import Ask, Effect, Flow, Sleep
+from ...drivers.channel import Health
 from ...errors import ClientClosed
 from ...wire.endpoint import Endpoint
-from .time import POLL, Caller
+from .time import POLL, Caller, Step
 from .universe import Universe
 
 T = TypeVar("T")
@@ -16,14 +17,15 @@ T = TypeVar("T")
 class MemoryDriver:
     """Runs flows for any number of threads. Keeps the promises of `core.effects`."""
 
-    def __init__(self, universe: Universe) -> None:
+    def __init__(self, universe: Universe, health: Health) -> None:
         self._universe = universe
+        self._health = health
         self._closed = False
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
         """The nodes."""
-        return tuple(node.endpoint for node in self._universe.nodes)
+        return self._universe.endpoints
 
     def now(self) -> float:
         """Return the virtual time."""
@@ -60,29 +62,38 @@ class MemoryDriver:
         finally:
             self._universe.time.leave(caller)
 
+    def wait_for(self, bell: threading.Event, until: float) -> None:
+        """Wait until the bell rings, or until then: time passes as in any other wait."""
+        caller = self._universe.time.enter(blocking=True)
+        try:
+            self._wait(until, caller, bell.is_set)
+        finally:
+            self._universe.time.leave(caller)
+
     def _perform(self, effect: Effect, caller: Caller) -> None:
         if isinstance(effect, Sleep):
-            self._sleep(effect.until, caller)
+            self._wait(effect.until, caller, lambda: self._closed)
+            self._ensure_open()
         elif isinstance(effect, Ask):
-            self._universe.say(effect.command, effect.tally, caller)
+            self._universe.say(effect.command, effect.tally, self._health, caller)
         else:
             try:
-                self._universe.say(effect.command, None, caller)
+                self._universe.say(effect.command, None, self._health, caller)
             except BaseException:
-                self._universe.say(effect.command, None, caller)  # twice is once
+                self._universe.say(effect.command, None, self._health, caller)  # twice is once
                 raise
 
-    def _sleep(self, until: float, caller: Caller) -> None:
-        bell, time = threading.Event(), self._universe.time
-        time.fall_asleep(caller, until, bell.set)
+    def _wait(self, until: float, caller: Caller, is_over: Callable[[], bool]) -> None:
+        rung, time = threading.Event(), self._universe.time
+        time.fall_asleep(caller, until, rung.set, is_over)
         try:
-            while time.sleeps(caller):  # until nobody is at work, or the grace is over
-                self._ensure_open()
-                bell.wait(POLL)
-                bell.clear()
+            # Until nobody is at work, or the grace is over.
+            while (step := time.step(caller)) is not Step.AWAKE:
+                if step is Step.STUCK:
+                    rung.wait(POLL)
+                    rung.clear()
         finally:
             time.wake(caller)
-        self._ensure_open()
 
     def _ensure_open(self) -> None:
         if self._closed:

@@ -9,13 +9,25 @@ from ...aio import AsyncClient
 from ...client import Client
 from ...core.tally import quorum_of
 from ...errors import BadInput, NotHeld
+from ...events import Event
+from ...journal import Journal
 from ...lease import Lease
-from ...options import check_name, check_node_timeout, check_ttl, check_wait
-from ...settings import DEFAULT_NODE_TIMEOUT, DEFAULT_TTL, Settings
+from ...options import (
+    check_max_hold,
+    check_name,
+    check_node_timeout,
+    check_on_event,
+    check_renew,
+    check_ttl,
+    check_wait,
+)
+from ...settings import DEFAULT_MAX_HOLD, DEFAULT_NODE_TIMEOUT, DEFAULT_TTL, Settings
 from ...wire.keys import lock_key
 from .aio import AsyncMemoryDriver
 from .blocking import MemoryDriver
+from .calls import AtOnce, InTurn
 from .chance import SeededSource
+from .keeper import MemoryKeeper
 from .universe import Universe
 
 GRACE = 1.0
@@ -29,6 +41,9 @@ class Memory:
     another thread or task is still at work under a lease; then its release ends the wait. The exact
     rules are at the top of `holdfast/testing/memory/time.py`. Real time never moves virtual time:
     code that sleeps by itself does not bring a lease closer to its end, `advance()` does.
+
+    Leases are renewed as virtual time passes, without a thread: renewals, callbacks and hooks are
+    made on the thread that makes it pass.
 
     Clients are the shipped ones and nodes run the shipped Lua, so locks behave as on real nodes.
     There is no network: nothing is late, lost or repeated. For races and outages of that kind take
@@ -44,7 +59,7 @@ class Memory:
         if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
             raise BadInput(f"nodes={nodes!r} must be a whole number of at least 1")
         self._universe = Universe(nodes, grace)
-        self._source = SeededSource(seed)
+        self._source = SeededSource(seed, self._universe.time)
 
     # -- clients ----------------------------------------------------------------------------------
 
@@ -53,11 +68,21 @@ class Memory:
         *,
         ttl: float = DEFAULT_TTL,
         wait: float | None = None,
+        renew: bool = True,
+        max_hold: float | None = DEFAULT_MAX_HOLD,
         node_timeout: float = DEFAULT_NODE_TIMEOUT,
+        on_event: Callable[[Event], object] | None = None,
     ) -> Client:
         """Return a `holdfast.Client` of these nodes, set up as by `holdfast.connect`."""
+        settings = self._settings(ttl, wait, renew, max_hold, node_timeout)
+        journal = self._journal(on_event)
         return Client(
-            MemoryDriver(self._universe), self._settings(ttl, wait, node_timeout), self._source
+            MemoryDriver(self._universe, journal),
+            settings,
+            MemoryKeeper(self._universe, journal),
+            journal,
+            source=self._source,
+            calls=AtOnce(),
         )
 
     def async_client(
@@ -65,17 +90,37 @@ class Memory:
         *,
         ttl: float = DEFAULT_TTL,
         wait: float | None = None,
+        renew: bool = True,
+        max_hold: float | None = DEFAULT_MAX_HOLD,
         node_timeout: float = DEFAULT_NODE_TIMEOUT,
+        on_event: Callable[[Event], object] | None = None,
     ) -> AsyncClient:
         """Return a `holdfast.aio.AsyncClient` of these nodes, as by `holdfast.aio.connect`."""
-        settings = self._settings(ttl, wait, node_timeout)
-        return AsyncClient(AsyncMemoryDriver(self._universe), settings, self._source)
-
-    def _settings(self, ttl: object, wait: object, node_timeout: object) -> Settings:
-        endpoints = tuple(node.endpoint for node in self._universe.nodes)
-        return Settings(
-            endpoints, check_ttl(ttl) / 1000, check_wait(wait), check_node_timeout(node_timeout)
+        settings = self._settings(ttl, wait, renew, max_hold, node_timeout)
+        journal = self._journal(on_event)
+        return AsyncClient(
+            AsyncMemoryDriver(self._universe, journal),
+            settings,
+            MemoryKeeper(self._universe, journal),
+            journal,
+            source=self._source,
+            calls=AtOnce(),
         )
+
+    def _settings(
+        self, ttl: object, wait: object, renew: object, max_hold: object, node_timeout: object
+    ) -> Settings:
+        return Settings(
+            self._universe.endpoints,
+            check_ttl(ttl) / 1000,
+            check_wait(wait),
+            check_node_timeout(node_timeout),
+            check_renew(renew),
+            check_max_hold(max_hold),
+        )
+
+    def _journal(self, on_event: object) -> Journal:
+        return Journal(self._universe.endpoints, check_on_event(on_event), InTurn())
 
     # -- time -------------------------------------------------------------------------------------
 
@@ -85,9 +130,10 @@ class Memory:
         return self._universe.time.now
 
     def advance(self, seconds: float) -> None:
-        """Let virtual time pass: leases end, nodes forget, and whoever waited so long wakes up.
+        """Let virtual time pass: leases are renewed or end, nodes forget, whoever waited wakes up.
 
         It passes in one go: somebody who waits wakes up at its end, and does not ask in between.
+        Renewals, and what `after` has put on the way, are made on the way, on this thread.
         """
         self._universe.time.advance(_duration(seconds))
 
@@ -101,18 +147,20 @@ class Memory:
 
     # -- what befalls locks and nodes -------------------------------------------------------------
 
-    def take(self, name: str, *, ttl: float = DEFAULT_TTL) -> Lease:
+    def take(self, name: str, *, ttl: float = DEFAULT_TTL, renew: bool = False) -> Lease:
         """Be somebody else who acquires the lock. Returns their lease, to `release()` for them.
 
-        Raises `Busy` if somebody has it already: `lose()` it first.
+        It ends after its ttl, as if they had died; with `renew=True` it is renewed, as long as you
+        refer to it. Raises `Busy` if somebody has the lock already: `lose()` it first.
         """
-        return self.client().lock(name, ttl=ttl).acquire(wait=0)
+        return self.client().lock(name, ttl=ttl, renew=renew, owner=None).acquire(wait=0)
 
     def lose(self, name: str) -> None:
-        """Delete a lock from all nodes behind its holder's back, who hears of it when it speaks.
+        """Delete a lock from all nodes behind its holder's back.
 
-        `renew()` and `release()` then raise `LeaseLost`; `is_held` asks nobody, and stays true.
-        Raises `NotHeld` if nobody has the lock, so that a misspelt name does not go unnoticed.
+        The holder's keeper finds out at the next renewal: `advance()` to it. Until then `is_held`,
+        which asks nobody, stays true; `renew()` and `release()` raise `LeaseLost`. Raises `NotHeld`
+        if nobody has the lock, so that a misspelt name does not go unnoticed.
         """
         key = lock_key(check_name(name))
         with self._universe.time.mutex:

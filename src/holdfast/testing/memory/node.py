@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ...core.votes import Condition, failed
+from ...core.votes import Condition, Failure, failed
 from ...wire import commands
 from ...wire.endpoint import Endpoint
 from ...wire.link import Asker
@@ -21,12 +21,13 @@ class MemoryNode:
         self.reachable = True
         self.server = Server(lambda: int(now() * 1000))
 
-    def post(self, round_: Round) -> None:
-        """Let the node answer a round."""
+    def post(self, round_: Round) -> Failure | None:
+        """Let the node answer a round. Returns why it cannot."""
         if self.reachable:
             self.say(commands.pack(round_.command), round_)
-        else:
-            round_.count(self.node, _UNREACHABLE)
+            return None
+        round_.count(self.node, _UNREACHABLE)
+        return _UNREACHABLE.failure
 
     def say(self, packed: bytes, asker: Asker) -> None:
         """Execute a command; the asker gets its reply, and may say something else."""

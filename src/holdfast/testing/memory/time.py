@@ -12,37 +12,60 @@ So a test that has one thread and one task never waits. Where there are more, no
 somebody else was impatient. Who has a lease and waits outside of holdfast for somebody who wants it
 (joins its thread, awaits its task) looks as if at work; that costs `grace` once, and then rule 3
 applies.
+
+Renewals are something that happens on the way, and nobody's work: with nothing but renewals to come
+time stands still, and a lease that is renewed for ever keeps nobody from waiting it out.
 """
 
-import heapq
+import contextlib
 import itertools
+import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from enum import Enum
 
+from .agenda import Action, Agenda, Entry
 from .somebody import Somebody
 
 POLL = 0.005
 """Seconds of real time. Nobody tells us that a thread has ended or that the grace is over."""
-
-Action = Callable[[], object]
 
 
 def _nothing() -> None:
     pass
 
 
+def _never() -> bool:
+    return False
+
+
+class Step(Enum):
+    """What has become of somebody's wait."""
+
+    AWAKE = "awake"
+    """It is over."""
+    ACTED = "acted"
+    """Something has happened on the way, and may have changed everything."""
+    STUCK = "stuck"
+    """Somebody else is at work: wait in real time."""
+
+
 @dataclass(eq=False, slots=True)
 class Caller:
-    """A flow that is being run: awake, or asleep until a time."""
+    """Whoever runs a flow, or waits for a bell: awake, or asleep until a time."""
 
     who: Somebody
     blocking: bool
     """It has its thread for itself: nothing else goes on there while it waits."""
+    since: float
+    """When it began, in virtual time."""
     until: float | None = None
     ring: Callable[[], None] = _nothing
+    is_over: Callable[[], bool] = _never
+    """True if there is nothing to wait for any more, whatever the time is."""
     due: bool = False
     """It has slept, and has not spoken to the nodes since."""
     seen: float = field(default_factory=time.monotonic)
@@ -63,10 +86,11 @@ class VirtualTime:
         self._holders = holders
         """Who has a lease, and when they last spoke of it, in real time."""
         self._callers: dict[Caller, None] = {}
-        self._agenda: list[tuple[float, int, Action]] = []
-        self._order = itertools.count()
+        self._agenda = Agenda()
         self._acting: list[threading.Thread] = []
-        """Who does something from the agenda; an action may make time pass by itself."""
+        """Who makes time pass, or does something from the agenda; which may make time pass too."""
+        self._still = 0
+        """How many want time to stand still for a moment."""
 
     def reset(self) -> None:
         """Start anew in a forked child: its parent's threads are not there.
@@ -78,6 +102,7 @@ class VirtualTime:
             self.mutex = threading.RLock()
             self._callers = {}
             self._acting = []
+            self._still = 0
 
     # -- what a test does -------------------------------------------------------------------------
 
@@ -85,24 +110,35 @@ class VirtualTime:
         """Let time pass. What is due on the way happens in order; whoever slept wakes up."""
         with self.mutex:
             end = self.now + seconds
-        while (action := self._next_action(end)) is not None:
-            self._do(action)
-        with self.mutex:
-            self.now = max(self.now, end)
-            self._wake_the_due()
+            self._acting.append(threading.current_thread())
+        try:
+            while (action := self._next_action(end)) is not None:
+                action()
+            with self.mutex:
+                self.now = max(self.now, end)
+                self._wake_the_due()
+        finally:
+            self._acting.remove(threading.current_thread())
 
     def after(self, seconds: float, action: Action) -> None:
         """Let something happen when so much time has passed."""
         with self.mutex:
-            heapq.heappush(self._agenda, (self.now + seconds, next(self._order), action))
+            self.at(self.now + seconds, action)
             self.nudge()
+
+    # -- what keepers do --------------------------------------------------------------------------
+
+    def at(self, when: float, action: Action) -> Entry:
+        """Let something happen at a time; it may be called off."""
+        with self.mutex:
+            return self._agenda.enter(when, action)
 
     # -- what drivers do --------------------------------------------------------------------------
 
     def enter(self, *, blocking: bool) -> Caller:
         """Begin to run a flow."""
         with self.mutex:
-            caller = Caller(Somebody.here(), blocking)
+            caller = Caller(Somebody.here(), blocking, self.now)
             self._callers[caller] = None
             return caller
 
@@ -112,26 +148,42 @@ class VirtualTime:
             self._callers.pop(caller, None)
             self.nudge()
 
-    def fall_asleep(self, caller: Caller, until: float, ring: Callable[[], None]) -> None:
-        """Begin to wait; `ring` is called when it is over, on any thread."""
+    def fall_asleep(
+        self,
+        caller: Caller,
+        until: float,
+        ring: Callable[[], None],
+        is_over: Callable[[], bool] = _never,
+    ) -> None:
+        """Begin to wait, until then or until `is_over`; `ring` is called, on any thread."""
         if threading.current_thread() in self._acting:
-            raise RuntimeError("what happens by memory.after() must not wait")
+            raise RuntimeError("what happens by memory.after(), or in a callback, must not wait")
         with self.mutex:
-            caller.until, caller.ring = until, ring
+            caller.until, caller.ring, caller.is_over = until, ring, is_over
 
-    def sleeps(self, caller: Caller) -> bool:
-        """Let time pass if it may; False as soon as the caller need not wait any longer."""
-        while caller.until is not None:  # every turn takes one from the agenda, or is the last
-            action = self._step(may_act=True)
-            if action is None:
-                break
+    def step(self, caller: Caller) -> Step:
+        """Let time pass to the next thing to happen, if it may."""
+        action = self._step(may_act=True) if caller.until is not None else None
+        if action is not None:
             self._do(action)
-        return caller.until is not None
+            return Step.ACTED
+        return Step.AWAKE if caller.until is None else Step.STUCK
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Let nobody who waits make time pass: some have yet to hear of what has happened."""
+        with self.mutex:
+            self._still += 1
+        try:
+            yield
+        finally:
+            with self.mutex:
+                self._still -= 1
 
     def wake(self, caller: Caller) -> None:
         """End a wait, whether or not its time has come."""
         with self.mutex:
-            caller.until, caller.ring = None, _nothing
+            caller.until, caller.ring, caller.is_over = None, _nothing, _never
             caller.seen = time.monotonic()
 
     def speaks(self, caller: Caller) -> None:
@@ -143,6 +195,13 @@ class VirtualTime:
         with self.mutex:
             return any(other.due and other is not caller for other in self._callers)
 
+    def waited(self) -> float:
+        """Return for how long the flow has been running that runs here, in this thread or task."""
+        who = Somebody.here()
+        with self.mutex:
+            began = (each.since for each in reversed(self._callers) if each.who == who)
+            return self.now - next(began, self.now)
+
     # -- how time passes --------------------------------------------------------------------------
 
     def nudge(self) -> None:
@@ -152,27 +211,31 @@ class VirtualTime:
     def _step(self, *, may_act: bool) -> Action | None:
         """Pass to the next thing to happen. Returns it if that is an action; it is then due."""
         with self.mutex:
+            self._wake(lambda caller: caller.is_over())
+            if self._acting or self._still:
+                return None
+            self._wake_the_due()
             sleepers = [caller for caller in self._callers if caller.until is not None]
-            if not sleepers or self._acting or self._somebody_works(sleepers):
+            if not sleepers or self._somebody_works(sleepers):
                 return None
             first = min(sleepers, key=_end)
-            if self._agenda and self._agenda[0][0] <= _end(first):
+            if self._agenda.is_due(_end(first)):
                 if may_act:
-                    return self._next_action(_end(first))
+                    self._acting.append(threading.current_thread())
+                    return self._next_action(_end(first)) or _nothing
                 first.ring()  # to take the step itself: an action is not for those who only pass
-                return None
-            self.now = max(self.now, _end(first))
-            self._wake_the_due()
+            elif _end(first) < math.inf:
+                self.now = max(self.now, _end(first))
+                self._wake_the_due()
             return None
 
     def _next_action(self, end: float) -> Action | None:
         with self.mutex:
-            if not self._agenda or self._agenda[0][0] > end:
+            if not self._agenda.is_due(end):
                 return None
-            when, _, action = heapq.heappop(self._agenda)
-            self.now = max(self.now, when)
-            self._acting.append(threading.current_thread())
-            return action
+            entry = self._agenda.take()
+            self.now = max(self.now, entry.when)
+            return entry.action or _nothing  # called off at this very moment
 
     def _do(self, action: Action) -> None:
         """Do it without the mutex: an action may use clients, and whatever else it likes."""
@@ -182,8 +245,11 @@ class VirtualTime:
             self._acting.remove(threading.current_thread())
 
     def _wake_the_due(self) -> None:
+        self._wake(lambda caller: _end(caller) <= self.now)
+
+    def _wake(self, may_wake: Callable[[Caller], bool]) -> None:
         for caller in self._callers:
-            if caller.until is not None and caller.until <= self.now:
+            if caller.until is not None and may_wake(caller):
                 ring = caller.ring
                 self.wake(caller)
                 caller.due = True

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ...core.effects import Command, Verb
 from ...core.tally import Tally
+from ...drivers.channel import Health
 from ...wire.keys import lock_key
 from ...wire.round import Round
 from .node import MemoryNode
@@ -27,20 +28,34 @@ class Universe:
     def __init__(self, nodes: int, grace: float) -> None:
         self.time = VirtualTime(grace, self._holders)
         self.nodes = [MemoryNode(number, lambda: self.time.now) for number in range(nodes)]
+        self.endpoints = tuple(node.endpoint for node in self.nodes)
         self._owners: dict[str, Owner] = {}
 
-    def say(self, command: Command, tally: Tally | None, caller: Caller) -> None:
-        """Say a command to every node; the votes are there when this returns."""
+    def say(
+        self, command: Command, tally: Tally | None, health: Health, caller: Caller | None = None
+    ) -> None:
+        """Say a command to every node; the votes are there when this returns.
+
+        Without a caller it is a keeper that speaks, which does not mean that the owner is at work.
+        """
         with self.time.mutex:
-            self.time.speaks(caller)
-            if command.verb is Verb.RELEASE:
-                self._owners.pop(command.token, None)
-            else:
-                key = lock_key(command.name)
-                self._owners[command.token] = Owner(caller.who, key, time.monotonic())
+            if caller is not None:
+                self.time.speaks(caller)
+            self._note_owner(command, caller)
             round_ = Round(command, tally)
-            for node in self.nodes:
-                node.post(round_)
+            failures = [(node.node, node.post(round_)) for node in self.nodes]
+        for number, failure in failures:  # without the mutex: a hook may hear of it
+            if failure is None:
+                health.up(number)
+            else:
+                health.down(number, failure)
+
+    def _note_owner(self, command: Command, caller: Caller | None) -> None:
+        if command.verb is Verb.RELEASE:
+            self._owners.pop(command.token, None)
+        elif caller is not None:
+            owner = Owner(caller.who, lock_key(command.name), time.monotonic())
+            self._owners[command.token] = owner
 
     def _holders(self) -> Iterator[tuple[Somebody, float]]:
         """Tell who has something at some node. Those whose time was up are struck out."""
