@@ -116,7 +116,8 @@ def test_it_outlives_whoever_started_it_and_is_shared(home: Path, name: str) -> 
 
 def test_a_killed_server_is_replaced_and_forgets_nothing(home: Path, name: str) -> None:
     with holdfast.connect() as client:
-        assert client.try_lock(name, ttl=60)
+        lease = client.try_lock(name, ttl=60, renew=False)
+        assert lease is not None
     killed = pid_of_server()
     os.kill(killed, signal.SIGKILL)
     until(lambda: SharedServer().status() is None)

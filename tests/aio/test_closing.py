@@ -27,12 +27,13 @@ async def test_a_release_told_right_before_closing_is_sent(
 
 
 async def test_whoever_waits_hears_of_it(client: holdfast.aio.AsyncClient, name: str) -> None:
-    await client.lock(name, ttl=60).acquire()
+    lease = await client.lock(name, ttl=60, renew=False).acquire()
     waiting = [asyncio.create_task(client.lock(name).acquire(wait=None)) for _ in range(5)]
     await asyncio.sleep(0)
     await client.close()
     for outcome in await asyncio.gather(*waiting, return_exceptions=True):
         assert isinstance(outcome, holdfast.ClientClosed)
+    assert lease.is_held, "it lapses by itself"
 
 
 async def test_a_round_under_way_ends(own_nodes: Callable[..., ThrowawayNodes], name: str) -> None:

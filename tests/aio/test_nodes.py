@@ -51,8 +51,8 @@ async def test_a_node_that_comes_back_is_found(
         with pytest.raises(holdfast.Unreachable):
             await client.lock(name).acquire(wait=0)
         nodes[0].start()
-        lease = await client.lock(name, ttl=30).acquire(wait=20)
-        assert lease.is_held
+        async with client.lock(name, ttl=30, wait=20) as lease:
+            assert lease.is_held
 
 
 async def test_waiting_through_an_outage(
@@ -65,7 +65,9 @@ async def test_waiting_through_an_outage(
         waiting = asyncio.create_task(client.lock(name).acquire(wait=20))
         await asyncio.sleep(0)
         node.start()
-        assert (await waiting).is_held
+        lease = await waiting
+        assert lease.is_held
+        await lease.release()
 
 
 async def test_a_killed_connection_is_replaced_within_the_round(

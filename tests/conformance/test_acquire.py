@@ -101,7 +101,7 @@ def test_a_wait_that_is_over_is_never_early_and_not_very_late(
 def test_a_lease_that_is_not_renewed_ends_and_frees_the_lock(
     actor: Actor, rival: Actor, name: str
 ) -> None:
-    lease = actor.acquire(name, ttl=0.5)
+    lease = actor.acquire(name, ttl=0.5, renew=False)
     successor = rival.acquire(name, wait=20)
     assert not lease.is_held
     assert successor.is_held
@@ -114,7 +114,7 @@ def test_a_lease_that_is_not_renewed_ends_and_frees_the_lock(
 def test_the_holder_stops_believing_before_the_nodes_let_others_in(
     actor: Actor, nodes: list[ThrowawayNode], name: str
 ) -> None:
-    lease = actor.acquire(name, ttl=0.5)
+    lease = actor.acquire(name, ttl=0.5, renew=False)
     until(lambda: not lease.is_held or holders(nodes, name) == [])
     assert not lease.is_held
 

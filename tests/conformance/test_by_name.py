@@ -58,7 +58,7 @@ def test_a_lease_may_be_released_by_another_thread(
 
 
 def test_what_has_ended_is_a_loss(actor: Actor, name: str) -> None:
-    lease = actor.acquire(name, ttl=0.4)
+    lease = actor.acquire(name, ttl=0.4, renew=False)
     until(lambda: not lease.is_held)
     with pytest.raises(holdfast.LeaseLost):
         actor.release_lock(name)

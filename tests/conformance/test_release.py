@@ -39,7 +39,7 @@ def test_a_second_release_leaves_the_successor_alone(actor: Actor, rival: Actor,
 
 
 def test_release_after_the_end_is_a_loss(actor: Actor, name: str) -> None:
-    lease = actor.acquire(name, ttl=0.4)
+    lease = actor.acquire(name, ttl=0.4, renew=False)
     until(lambda: not lease.is_held)
     with pytest.raises(holdfast.LeaseLost) as caught:
         lease.release()

@@ -13,7 +13,7 @@ from rig.waiting import until
 def test_renew_gives_the_full_ttl_again(
     actor: Actor, nodes: list[ThrowawayNode], name: str
 ) -> None:
-    lease = actor.acquire(name, ttl=10)
+    lease = actor.acquire(name, ttl=10, renew=False)
     until(lambda: lease.valid_for < 9.5)
     lease.renew()
     assert lease.valid_for > 9.5
@@ -23,7 +23,7 @@ def test_renew_gives_the_full_ttl_again(
 
 
 def test_a_renewed_lease_outlives_its_first_ttl(actor: Actor, rival: Actor, name: str) -> None:
-    lease = actor.acquire(name, ttl=1.2)
+    lease = actor.acquire(name, ttl=1.2, renew=False)
     left = lease.valid_for
     for _ in range(4):
         until(lambda: lease.valid_for < 0.7)
@@ -37,7 +37,7 @@ def test_a_renewed_lease_outlives_its_first_ttl(actor: Actor, rival: Actor, name
 def test_renew_after_the_end_is_a_loss_and_revives_nothing(
     actor: Actor, nodes: list[ThrowawayNode], name: str
 ) -> None:
-    lease = actor.acquire(name, ttl=0.4)
+    lease = actor.acquire(name, ttl=0.4, renew=False)
     until(lambda: not lease.is_held)
     with pytest.raises(holdfast.LeaseLost) as caught:
         lease.renew()

@@ -38,7 +38,10 @@ def test_leaving_after_a_release_is_fine(actor: Actor, name: str) -> None:
 
 
 def test_leaving_a_lost_lease_raises(actor: Actor, nodes: list[ThrowawayNode], name: str) -> None:
-    with pytest.raises(holdfast.LeaseLost) as caught, actor.holding(name, ttl=0.4) as lease:
+    with (
+        pytest.raises(holdfast.LeaseLost) as caught,
+        actor.holding(name, ttl=0.4, renew=False) as lease,
+    ):
         until(lambda: not lease.is_held)
     assert caught.value.reason is holdfast.LossReason.EXPIRED
 

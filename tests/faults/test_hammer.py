@@ -59,3 +59,4 @@ def test_leases_are_never_imagined(
         with client.lock(f"{name}:{number}", ttl=20, wait=30) as lease:
             assert holders(site.nodes, lease.name).count(lease.token) >= quorum
     until(lambda: client.try_lock(f"{name}:after") is not None)
+    client.release_lock(f"{name}:after")

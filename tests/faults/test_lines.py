@@ -44,7 +44,7 @@ def test_waiting_for_a_line_does_not_use_up_the_round(
     until(lambda: pool._waiting)
     pass_time(0.8)  # longer than a round may take
     pool.give_back(line)
-    assert waiting.result() is not None
+    waiting.result().release()
 
 
 def test_who_waits_for_a_line_is_served_before_who_comes_later(
@@ -60,7 +60,7 @@ def test_who_waits_for_a_line_is_served_before_who_comes_later(
         line = pool.take()
         assert token_on(healthy[0], f"{name}:{number}"), "it was served first"
         pool.give_back(line)
-        assert waiting.result() is not None
+        waiting.result().release()
 
 
 def test_close_ends_the_wait_for_a_line(
@@ -84,13 +84,14 @@ def test_close_ends_the_wait_for_a_lock(
     healthy: list[ThrowawayNode], connect: Connect, name: str, in_thread: Callable
 ) -> None:
     holder, client = connect(healthy[0].url), connect(healthy[0].url)
-    holder.lock(name, ttl=60).acquire(wait=0)
+    lease = holder.lock(name, ttl=60).acquire(wait=0)
     asked = calls(healthy[0], "evalsha")
     waiting = in_thread(client.lock(name).acquire, wait=None)
     until(lambda: calls(healthy[0], "evalsha") > asked)
     client.close()
     with pytest.raises(holdfast.ClientClosed):
         waiting.result(20)
+    lease.release()
 
 
 def test_a_closed_client_keeps_no_connection(
@@ -98,11 +99,13 @@ def test_a_closed_client_keeps_no_connection(
 ) -> None:
     [node] = own_nodes(1)
     client = connect(node.url)
-    for thread in [in_thread(client.try_lock, f"{name}:{number}") for number in range(20)]:
-        thread.result()
+    leases = [in_thread(client.try_lock, f"{name}:{number}", 0.5) for number in range(20)]
+    kept = [thread.result() for thread in leases]
+    until(lambda: client.stats().renewals)  # the keeper has a connection, too
     client.close()
     client.close()
     until(lambda: connected(node) == 0)
+    until(lambda: not any(lease.is_held for lease in kept))  # nobody renews them any more
 
 
 def test_a_line_that_was_lost_is_replaced(
@@ -112,7 +115,7 @@ def test_a_line_that_was_lost_is_replaced(
     gc.disable()
     try:
         client._driver._pool.take()  # and nobody has it
-        assert in_thread(client.try_lock, name).result(20) is not None
+        in_thread(client.try_lock, name).result(20).release()
     finally:
         gc.enable()
 
@@ -125,7 +128,7 @@ def test_a_line_that_looked_a_name_up_can_be_lost_too(
     gc.disable()
     try:
         client._driver._pool.take()  # and nobody has it
-        assert in_thread(client.try_lock, name).result(20) is not None
+        in_thread(client.try_lock, name).result(20).release()
     finally:
         gc.enable()
 
@@ -149,7 +152,7 @@ def test_an_interrupted_return_of_a_line_does_not_hang_the_next(
         patch.setattr(pool, "_pay", strike)
         with pytest.raises(Interruption) as caught:
             pool.give_back(line)
-    assert in_thread(client.try_lock, name).result(20) is not None
+    in_thread(client.try_lock, name).result(20).release()
     assert caught.traceback  # which keeps the line alive, as an except block does
 
 
@@ -157,7 +160,7 @@ def test_a_line_is_never_returned_twice(
     healthy: list[ThrowawayNode], connect: Connect, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = connect(healthy[0].url)
-    client.lock(name, ttl=60).acquire(wait=0)
+    lease = client.lock(name, ttl=60).acquire(wait=0)
     pool = client._driver._pool
     give_back = pool.give_back
 
@@ -165,10 +168,12 @@ def test_a_line_is_never_returned_twice(
         give_back(line)
         raise Interruption
 
-    monkeypatch.setattr(pool, "give_back", strike_after)
-    with pytest.raises(Interruption):
-        client.lock(name).acquire(wait=5)
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "give_back", strike_after)
+        with pytest.raises(Interruption):
+            client.lock(name).acquire(wait=5)
     assert len(pool._free) == len(set(pool._free)) == 1
+    lease.release()
 
 
 def test_an_interrupted_wait_for_an_answer_leaves_nothing_behind(
@@ -248,6 +253,7 @@ def test_what_arrived_while_the_process_did_not_run_counts(
         striking.result()
         node.resume()
     assert lease.token == token_on(node, name)
+    lease.release()
 
 
 def test_two_threads_that_release_at_once_release_once(

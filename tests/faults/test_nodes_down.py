@@ -126,7 +126,7 @@ def test_a_paused_majority_is_unreachable_after_the_node_timeout(
     five: ThrowawayNodes, connect: Callable[..., holdfast.Client], name: str
 ) -> None:
     client = connect(*five.urls, node_timeout=0.2)
-    until(lambda: client.try_lock(name) is not None)
+    until(lambda: client.try_lock(name, renew=False) is not None)
     for node in five[:3]:
         node.pause()
     begun = time.monotonic()

@@ -1,11 +1,14 @@
 """Ctrl-C and signal handlers, at any moment: nothing stays behind for longer than its ttl."""
 
 import signal
+import subprocess
+import sys
+import textwrap
 import time
 from collections.abc import Callable
 
 import holdfast
-from holdfast.embedded import ThrowawayNode
+from holdfast.embedded import ThrowawayNode, ThrowawayNodes
 from rig.servers import calls, holders, token_on
 from rig.waiting import until
 
@@ -177,3 +180,29 @@ def test_an_interruption_while_a_command_is_written_does_not_crash(python) -> No
     output, errors = process.communicate()
     assert (process.returncode, errors) == (0, "")
     assert int(output) > 20
+
+
+def test_a_signal_handler_that_uses_locks_itself_hangs_nobody() -> None:
+    """It strikes anywhere, also where the client counts, starts threads or calls hooks."""
+    script = """
+        import signal, sys, holdfast
+        hf = holdfast.connect(*sys.argv[1:], on_event=lambda event: None)
+        struck = 0
+
+        def strike(number, frame):
+            global struck
+            struck += 1
+            hf.lock(f"struck:{struck}", ttl=30).acquire().release()
+
+        signal.signal(signal.SIGALRM, strike)
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.003)
+        while struck < 200:
+            hf.lock("main", ttl=30).acquire().release()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        hf.close()
+        print("done")
+    """
+    with ThrowawayNodes(1) as nodes:
+        program = [sys.executable, "-c", textwrap.dedent(script), *nodes.urls]
+        ended = subprocess.run(program, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout.strip(), ended.stderr) == ("done", "")

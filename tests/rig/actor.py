@@ -31,14 +31,20 @@ class HeldLease(Protocol):
 
 
 class Actor(Protocol):
-    """Somebody who wants locks, with a client of its own."""
+    """Somebody who wants locks, with a client of its own.
 
-    def acquire(self, name: str, *, ttl: float = 10, wait: float | None = 10) -> HeldLease: ...
-    def try_acquire(self, name: str, *, ttl: float = 10) -> HeldLease | None: ...
+    `options` are those of `client.lock` that few tests are about: `renew`, `max_hold`, `grace`,
+    `owner`.
+    """
+
+    def acquire(
+        self, name: str, *, ttl: float = 10, wait: float | None = 10, **options: Any
+    ) -> HeldLease: ...
+    def try_acquire(self, name: str, *, ttl: float = 10, **options: Any) -> HeldLease | None: ...
     def holding(
-        self, name: str, *, ttl: float = 10, wait: float | None = 10
+        self, name: str, *, ttl: float = 10, wait: float | None = 10, **options: Any
     ) -> AbstractContextManager[HeldLease]: ...
-    def try_lock(self, name: str, ttl: float = 10) -> HeldLease | None: ...
+    def try_lock(self, name: str, ttl: float = 10, **options: Any) -> HeldLease | None: ...
     def release_lock(self, name: str) -> None: ...
     def locked(self, template: str, **options: Any) -> Callable[..., Callable[..., Any]]: ...
     def close(self) -> None: ...
@@ -50,19 +56,21 @@ class BlockingActor:
     def __init__(self, *nodes: str, **options: Any) -> None:
         self.client = holdfast.connect(*nodes, **options)
 
-    def acquire(self, name: str, *, ttl: float = 10, wait: float | None = 10) -> HeldLease:
-        return self.client.lock(name, ttl=ttl).acquire(wait=wait)
+    def acquire(
+        self, name: str, *, ttl: float = 10, wait: float | None = 10, **options: Any
+    ) -> HeldLease:
+        return self.client.lock(name, ttl=ttl, **options).acquire(wait=wait)
 
-    def try_acquire(self, name: str, *, ttl: float = 10) -> HeldLease | None:
-        return self.client.lock(name, ttl=ttl).try_acquire()
+    def try_acquire(self, name: str, *, ttl: float = 10, **options: Any) -> HeldLease | None:
+        return self.client.lock(name, ttl=ttl, **options).try_acquire()
 
     def holding(
-        self, name: str, *, ttl: float = 10, wait: float | None = 10
+        self, name: str, *, ttl: float = 10, wait: float | None = 10, **options: Any
     ) -> AbstractContextManager[HeldLease]:
-        return self.client.lock(name, ttl=ttl, wait=wait)
+        return self.client.lock(name, ttl=ttl, wait=wait, **options)
 
-    def try_lock(self, name: str, ttl: float = 10) -> HeldLease | None:
-        return self.client.try_lock(name, ttl=ttl)
+    def try_lock(self, name: str, ttl: float = 10, **options: Any) -> HeldLease | None:
+        return self.client.try_lock(name, ttl=ttl, **options)
 
     def release_lock(self, name: str) -> None:
         self.client.release_lock(name)
@@ -114,21 +122,23 @@ class AsyncActor:
                 done.set_exception(error)
             del work, done
 
-    def acquire(self, name: str, *, ttl: float = 10, wait: float | None = 10) -> HeldLease:
-        lock = self.client.lock(name, ttl=ttl)
+    def acquire(
+        self, name: str, *, ttl: float = 10, wait: float | None = 10, **options: Any
+    ) -> HeldLease:
+        lock = self.client.lock(name, ttl=ttl, **options)
         return AsyncHeldLease(self, self.call(lambda: lock.acquire(wait=wait)))
 
-    def try_acquire(self, name: str, *, ttl: float = 10) -> HeldLease | None:
-        lease = self.call(self.client.lock(name, ttl=ttl).try_acquire)
+    def try_acquire(self, name: str, *, ttl: float = 10, **options: Any) -> HeldLease | None:
+        lease = self.call(self.client.lock(name, ttl=ttl, **options).try_acquire)
         return AsyncHeldLease(self, lease) if lease else None
 
     def holding(
-        self, name: str, *, ttl: float = 10, wait: float | None = 10
+        self, name: str, *, ttl: float = 10, wait: float | None = 10, **options: Any
     ) -> AbstractContextManager[HeldLease]:
-        return AsyncBlock(self, self.client.lock(name, ttl=ttl, wait=wait))
+        return AsyncBlock(self, self.client.lock(name, ttl=ttl, wait=wait, **options))
 
-    def try_lock(self, name: str, ttl: float = 10) -> HeldLease | None:
-        lease = self.call(lambda: self.client.try_lock(name, ttl=ttl))
+    def try_lock(self, name: str, ttl: float = 10, **options: Any) -> HeldLease | None:
+        lease = self.call(lambda: self.client.try_lock(name, ttl=ttl, **options))
         return AsyncHeldLease(self, lease) if lease else None
 
     def release_lock(self, name: str) -> None:

@@ -59,6 +59,15 @@ def holders(nodes: list[ThrowawayNode], name: str) -> list[str]:
     return [token for node in nodes if (token := token_on(node, name))]
 
 
+GONE = -2
+"""What `pttl` is if there is no such key."""
+
+
+def pttl(node: ThrowawayNode, name: str) -> int:
+    """Return for how many milliseconds a node still keeps a lock; GONE if it does not."""
+    return int(node.call("PTTL", lock_key(name)) or GONE)
+
+
 def calls(node: ThrowawayNode, command: str) -> int:
     """Return how often a node has executed a command, scripts' own commands included."""
     for line in (node.call("INFO", "commandstats") or "").splitlines():

@@ -8,7 +8,7 @@ from holdfast.core.effects import Command, Verb
 from holdfast.core.tally import Tally
 from holdfast.drivers import channel as channels
 from holdfast.drivers import clock
-from holdfast.drivers.channel import SILENCE, Channel
+from holdfast.drivers.channel import SILENCE, Channel, NobodyAsks
 from holdfast.drivers.roster import Roster
 from holdfast.wire import commands
 from holdfast.wire.endpoint import Endpoint
@@ -44,7 +44,7 @@ class Notebook:
 @pytest.fixture
 def channel() -> Channel:
     endpoint = Endpoint()
-    made = Channel(0, endpoint, Roster([endpoint]), most_unanswered=4, deaf=True)
+    made = Channel(0, endpoint, Roster([endpoint]), NobodyAsks(), most_unanswered=4, deaf=True)
     made.carrier = Notebook()
     return made
 
