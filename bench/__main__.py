@@ -79,10 +79,10 @@ def _model() -> str:
 def _as_json(suites: list[Suite]) -> dict[str, object]:
     return {
         "machine": _machine(),
-        "unit": "microseconds per acquire and release",
         "suites": [
             {
                 "title": suite.title,
+                "unit": suite.unit,
                 "figures": {name: asdict(figure) for name, figure in suite.figures.items()},
                 "targets": [asdict(t) | {"met": t.met} for t in suite.targets],
             }
@@ -95,7 +95,7 @@ def _print(suites: list[Suite], console: Console) -> None:
     console.print(", ".join(f"{name} {value}" for name, value in _machine().items()))
     for suite in suites:
         base = next(iter(suite.figures.values())).median
-        table = Table("", "µs per pair", "quartiles", "× first", title=suite.title)
+        table = Table("", suite.unit, "quartiles", "× first", title=suite.title)
         for name, figure in suite.figures.items():
             table.add_row(
                 name,

@@ -2,6 +2,7 @@
 machine does falls on all of them alike.
 """
 
+import json
 import random
 import statistics
 import subprocess
@@ -74,6 +75,15 @@ class Worker:
     def close(self) -> None:
         """End the process."""
         self._process.communicate()
+
+
+def kept(leases: int, ttl: float, urls: Sequence[str]) -> float:
+    """Return what it costs to keep so many leases, in percent of a core."""
+    command = [sys.executable, "-m", "bench.keeping", str(leases), str(ttl), *urls]
+    measured = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    if measured["lost"]:
+        raise RuntimeError(f"leases were lost, so nothing was measured: {measured}")
+    return float(measured["percent_of_a_core"])
 
 
 def interleaved(

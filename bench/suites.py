@@ -6,9 +6,12 @@ from dataclasses import dataclass, field
 from holdfast.embedded import ThrowawayNode
 
 from .cores import all_cores, apart, pin
-from .measure import Entry, Figure, interleaved
+from .measure import Entry, Figure, interleaved, kept
 
 TASKS = 100
+LEASES, LEASE_TTL = 10_000, 30.0
+LONG = 0.3
+"""Seconds per repeat from which on a run is not a quick one."""
 OURS, FLOOR = "holdfast", "floor (raw sockets)"
 REDIS_PY, REDIS_PY_BARE = "redis-py Lock, with hiredis", "redis-py Lock, as installed"
 HUNG, ALL_UP = "one of five hung", "all five up"
@@ -45,6 +48,7 @@ class Suite:
 
     title: str
     figures: dict[str, Figure]
+    unit: str = "µs per pair"
     targets: list[Target] = field(default_factory=list)
 
     def median(self, title: str) -> float:
@@ -55,7 +59,7 @@ class Suite:
 class Bench:
     """Five nodes, and the suites that run on them."""
 
-    STEPS = 6 + 4 + 2 + 4 + 4
+    STEPS = 6 + 4 + 2 + 4 + 4 + 2
     """How many contenders there are in all, for the progress bar."""
 
     def __init__(
@@ -81,6 +85,7 @@ class Bench:
         yield self.hung_node()
         yield self.many_tasks(self._urls[:1], 8.0)
         yield self.many_tasks(self._urls, 3.0)
+        yield self.many_leases()
 
     def _measure(
         self,
@@ -162,4 +167,18 @@ class Bench:
         for peer in (REDIS_PY_BARE, REDIS_PY):
             ratio = suite.median(peer) / suite.median(OURS)
             suite.targets.append(at_least(f"{peer}, on one / holdfast", ratio, times))
+        return suite
+
+    def many_leases(self) -> Suite:
+        """Measure what it costs to keep many leases, in processor time."""
+        leases, ttl = (
+            (LEASES, LEASE_TTL) if self._seconds >= LONG else (LEASES // 10, LEASE_TTL / 10)
+        )
+        suite = Suite(f"{leases:,} leases with a ttl of {ttl:g} s, renewed", {}, "% of a core")
+        for urls in (self._urls[:1], self._urls):
+            title, share = f"{len(urls)} node(s)", kept(leases, ttl, urls)
+            suite.figures[title] = Figure(share, share, share)
+            suite.targets.append(at_most(f"% of a core, {title}", share, 10.0))
+            for _ in range(self._repeats):
+                self._tick()
         return suite
