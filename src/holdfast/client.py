@@ -262,7 +262,7 @@ class Client:
             raise error_of(self._settings.endpoints, terms.name, outcome)
         shelf = self._shelf() if tied else self._home.common
         holding = Holding(terms, outcome.token, outcome.valid_until)
-        lease = Lease(self._home, holding, threading.current_thread() if tied else None, shelf)
+        lease = Lease(self._home, holding, shelf)
         shelf.put(lease)
         keeper.keep(lease)
         if self._journal.hook is not None:
@@ -274,7 +274,7 @@ class Client:
         try:
             shelf: Shelf[Lease] = self._own.shelf
         except AttributeError:
-            shelf = self._own.shelf = Shelf()
+            shelf = self._own.shelf = Shelf(threading.current_thread())
         return shelf
 
     def _after_fork(self) -> None:

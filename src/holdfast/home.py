@@ -33,7 +33,7 @@ class Home(Generic[P, L]):
         """For callbacks of leases."""
         self.shelf = shelf
         """Returns what the calling thread or task holds."""
-        self.common: Shelf[L] = Shelf()
+        self.common: Shelf[L] = Shelf(None)
         """What the whole process holds."""
 
     def by_name(self, name: str, who: str) -> L:

@@ -33,12 +33,10 @@ class LeaseFacts:
 
     _home: Home[Any, Any]
 
-    def __init__(
-        self, home: Home[Any, Any], holding: Holding, owner: Owner, shelf: Shelf[Any]
-    ) -> None:
+    def __init__(self, home: Home[Any, Any], holding: Holding, shelf: Shelf[Any]) -> None:
         self._home = home
         self._holding = holding
-        self._owner = owner
+        self._owner = shelf.owner
         self._shelf = shelf
         self._pid = forking.process
         self._hearers: Hearers[Any] | None = None

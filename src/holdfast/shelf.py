@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from .core.holding import Holding
 from .errors import NotHeld
+from .keeper.owner import Owner
 
 if TYPE_CHECKING:
     from .lease import LeaseFacts
@@ -23,7 +24,9 @@ class Shelf(Generic[L]):
     to, for those that are released by name.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        """Who its leases are renewed for."""
         self._leases: dict[Holding, Callable[[], L | None]] = {}
         self._sweep_at = _SWEEP
 

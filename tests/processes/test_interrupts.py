@@ -193,9 +193,10 @@ def test_a_signal_handler_that_uses_locks_itself_hangs_nobody() -> None:
             global struck
             struck += 1
             hf.lock(f"struck:{struck}", ttl=30).acquire().release()
+            signal.setitimer(signal.ITIMER_REAL, 0.002)  # not before: it must not strike itself
 
         signal.signal(signal.SIGALRM, strike)
-        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.003)
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
         while struck < 200:
             hf.lock("main", ttl=30).acquire().release()
         signal.setitimer(signal.ITIMER_REAL, 0)

@@ -235,24 +235,19 @@ class AsyncClient:
         return f"<AsyncClient of {', '.join(self.addresses)}>"
 
     def _lease_of(self, holding: Holding, *, tied: bool, cancels: bool) -> AsyncLease:
-        mine = self._mine_here()
-        owner = mine.owner if tied else None
-        shelf = mine.shelf if owner is not None else self._home.common
-        lease = AsyncLease(self._home, holding, owner, shelf, cancels=cancels)
+        shelf = self._shelf() if tied else self._home.common
+        lease = AsyncLease(self._home, holding, shelf, cancels=cancels)
         shelf.put(lease)
         self._keeper.keep(lease)
         return lease
 
-    def _mine_here(self) -> "Mine":
-        """What is this task's; gone when the task is."""
+    def _shelf(self) -> Shelf[AsyncLease]:
+        """What this task holds; gone when the task is."""
         task, mine = this_task(), self._mine.get(None)
         if mine is None or mine.task() is not task:  # a child task inherits its parent's context
-            mine = Mine.of(task)
+            mine = Mine.of(task, self._home.common)
             self._mine.set(mine)
-        return mine
-
-    def _shelf(self) -> Shelf[AsyncLease]:
-        return self._mine_here().shelf
+        return mine.shelf
 
     def _after_fork(self) -> None:
         """Start anew in a forked child: nothing of the parent's is ours."""

@@ -14,7 +14,6 @@ from ..drivers.port import AsyncPort
 from ..errors import BadInput, LeaseLost
 from ..hearers import Hearers
 from ..home import Home
-from ..keeper.owner import Owner
 from ..lease import Lease, LeaseFacts
 from ..settings import UNSET
 from ..shelf import Shelf
@@ -50,14 +49,13 @@ class AsyncLease(LeaseFacts):
         self,
         home: "Home[AsyncPort, AsyncLease]",
         holding: Holding,
-        owner: Owner,
         shelf: "Shelf[AsyncLease]",
         *,
         cancels: bool,
     ) -> None:
         self._cancels = cancels
         self._body: Body | None = None
-        super().__init__(home, holding, owner, shelf)
+        super().__init__(home, holding, shelf)
 
     async def renew(self) -> None:
         flow, begun = self._renewing(), self._home.port.now()

@@ -5,7 +5,6 @@ import weakref
 from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..keeper.owner import Owner
 from ..shelf import Shelf
 
 if TYPE_CHECKING:
@@ -13,18 +12,16 @@ if TYPE_CHECKING:
 
 
 class Mine(NamedTuple):
-    """Who a task is to its client, and what it holds."""
+    """A task, and what it holds."""
 
     task: "weakref.ref[asyncio.Task[Any]]"
-    owner: Owner
-    """Who its leases are renewed for."""
     shelf: "Shelf[AsyncLease]"
 
     @classmethod
-    def of(cls, task: "asyncio.Task[Any]") -> "Mine":
-        """Return what belongs to a task that has nothing yet."""
+    def of(cls, task: "asyncio.Task[Any]", common: "Shelf[AsyncLease]") -> "Mine":
+        """Return what a new task begins with: a shelf, or the process's if it is no owner."""
         reference = weakref.ref(task)
-        return cls(reference, None if _only_acquires(task) else reference, Shelf())
+        return cls(reference, common if _only_acquires(task) else Shelf(reference))
 
 
 def this_task() -> "asyncio.Task[Any]":

@@ -18,7 +18,7 @@ def attempt(terms: Terms, token: str, now: float) -> Flow[tuple[Acquired | Tally
 
     Returns the lease or the lost tally, and the time.
     """
-    tally = Tally(terms.nodes)
+    tally = Tally(terms.nodes, terms.quorum)
     valid_until = now + terms.validity  # L1: from before the first byte
     try:
         now = yield Ask(terms.request(token), tally, now + terms.patience)

@@ -12,7 +12,6 @@ there is told so: appending to a list is one step.
 """
 
 from enum import Enum
-from typing import NamedTuple
 
 from .outcomes import LossReason
 from .terms import Terms
@@ -24,13 +23,6 @@ class State(Enum):
     HELD = "held"
     RELEASED = "released"
     LOST = "lost"
-
-
-class End(NamedTuple):
-    """How a lease ended."""
-
-    state: State
-    reason: LossReason | None = None
 
 
 class Holding:
@@ -60,7 +52,7 @@ class Holding:
         """True if the keeper has ever asked to renew it: then its release has to go behind that."""
         self.unsure = False
         """True if too few nodes have answered the last renewal."""
-        self._ends: list[End] = []
+        self._ends: list[tuple[State, LossReason | None]] = []
         self._found: LossReason | None = None
 
     @property
@@ -71,12 +63,12 @@ class Holding:
     @property
     def state(self) -> State:
         """Where it is in its life."""
-        return self._ends[0].state if self._ends else State.HELD
+        return self._ends[0][0] if self._ends else State.HELD
 
     @property
     def reason(self) -> LossReason | None:
         """Why it was lost, as far as somebody has said so."""
-        return self._found or (self._ends[0].reason if self._ends else None)
+        return self._found or (self._ends[0][1] if self._ends else None)
 
     def is_held(self, now: float) -> bool:
         """True while the lease may be relied upon."""
@@ -105,18 +97,19 @@ class Holding:
 
     def lose(self, reason: LossReason) -> bool:
         """Take note of a loss; True if that is how the lease ended."""
-        return self._end(End(State.LOST, reason))
+        return self._end(State.LOST, reason)
 
     def release(self) -> bool:
         """Take note of a release: nothing is held from here on, whatever the nodes answer.
 
         True if that is how the lease ended: of several that release it at once, one does.
         """
-        return self._end(End(State.RELEASED))
+        return self._end(State.RELEASED, None)
 
-    def _end(self, end: End) -> bool:
+    def _end(self, state: State, reason: LossReason | None) -> bool:
         if self._ends:
             return False
+        end = (state, reason)  # not a constant: it is told from others by its identity
         self._ends.append(end)
         return self._ends[0] is end
 

@@ -15,7 +15,7 @@ def release(terms: Terms, token: str, *, valid_until: float, now: float) -> Flow
     part of the work it covered was not protected, and the caller must hear of it.
     """
     expired = now >= valid_until
-    tally = Tally(terms.nodes)
+    tally = Tally(terms.nodes, terms.quorum)
     try:
         yield Ask(terms.release(token), tally, now + terms.patience)  # L5: to every node
     except GeneratorExit:  # the driver itself is gone: there is nobody left to tell

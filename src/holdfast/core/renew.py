@@ -18,7 +18,7 @@ def renew(
     somebody else may have renewed it in the meantime.
     """
     if now < valid_until:  # L6
-        tally = Tally(terms.nodes)
+        tally = Tally(terms.nodes, terms.quorum)
         renewed_until = now + terms.validity  # L1
         until = now + (terms.patience if patience is None else patience)
         now = yield Ask(terms.renew(token), tally, min(until, valid_until))

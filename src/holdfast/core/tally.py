@@ -17,9 +17,10 @@ class Tally:
 
     __slots__ = ("against", "failed", "granted", "nodes", "quorum", "verdict", "votes")
 
-    def __init__(self, nodes: int) -> None:
+    def __init__(self, nodes: int, quorum: int = 0) -> None:
+        """Count the votes of so many nodes; `quorum` spares who knows it from counting again."""
         self.nodes = nodes
-        self.quorum = quorum_of(nodes)
+        self.quorum = quorum or quorum_of(nodes)
         self.votes: list[Vote | None] = [None] * nodes
         self.granted = 0
         self.against = 0
@@ -42,11 +43,6 @@ class Tally:
                 self.failed += 1
             if self.against > self.nodes - self.quorum and self.verdict is Verdict.PENDING:
                 self.verdict = Verdict.LOST
-
-    @property
-    def complete(self) -> bool:
-        """True if every node has voted."""
-        return self.granted + self.against == self.nodes
 
     @property
     def cut_off(self) -> bool:

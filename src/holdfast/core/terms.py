@@ -4,14 +4,15 @@ from math import inf
 
 from . import validity
 from .effects import Command, Verb
+from .tally import quorum_of
 
 
 class Terms:
     """A lock's terms, checked and fixed before the first round, and what follows from them."""
 
     __slots__ = (
-        "grace", "grain", "lead", "max_hold", "name", "nodes", "patience", "renewing", "ttl",
-        "ttl_ms", "validity",
+        "grace", "grain", "lead", "max_hold", "name", "nodes", "patience", "quorum", "renewing",
+        "ttl", "ttl_ms", "validity",
     )  # fmt: skip
 
     def __init__(
@@ -27,6 +28,7 @@ class Terms:
     ) -> None:
         self.name = name
         self.nodes = nodes
+        self.quorum = quorum_of(nodes)
         self.ttl_ms = ttl_ms
         self.ttl = ttl_ms / 1000
         """The ttl in seconds, as the nodes will count it."""

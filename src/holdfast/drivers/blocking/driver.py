@@ -86,7 +86,8 @@ class BlockingDriver:
                             line.close()
                         if isinstance(effect, Ask):
                             line.ask(effect, clock.now())
-                            if not effect.tally.complete:
+                            tally = effect.tally
+                            if tally.granted + tally.against < tally.nodes:
                                 pool.note(effect.command, line)
                         else:
                             line.tell(effect.command, clock.now())

@@ -148,7 +148,7 @@ class Line:
     def turn(self, timeout: float) -> None:
         """Wait for something to happen, and move on whatever it is about."""
         poller = self._poller
-        ready = poller.wait(timeout)
+        ready = poller.wait(timeout * 1000 + 1 if timeout > 0 else 0)
         self.consistent = False
         for descriptor, _ in ready:
             on_event = poller.calls.get(descriptor)

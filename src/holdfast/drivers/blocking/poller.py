@@ -18,6 +18,8 @@ class Poller:
 
     def __init__(self) -> None:
         self._poll = select.poll()
+        self.wait = self._poll.poll
+        """Return whose `calls` to call, after so many milliseconds at most."""
         self.calls: dict[int, Callable[[], None]] = {}
         """What to call, by the descriptor that `wait` names."""
 
@@ -32,7 +34,3 @@ class Poller:
             with contextlib.suppress(KeyError):
                 self._poll.unregister(sock)
             self.calls.pop(sock.fileno(), None)
-
-    def wait(self, timeout: float) -> list[tuple[int, int]]:
-        """Return whose `calls` to call, after `timeout` seconds at most, in whole milliseconds."""
-        return self._poll.poll(timeout * 1000 + 1 if timeout > 0 else 0)
