@@ -158,6 +158,16 @@ class LeaseFacts:
         """Return why the lease was lost, None if it was not, or is another process's."""
         return self._holding.loss(self._home.port.now()) if self._is_ours() else None
 
+    def _is_over(self) -> bool:
+        """True if there is nothing left to end here."""
+        return self._holding.ended or not self._is_ours()
+
+    def _abandon(self) -> None:
+        """Leave the lease to lapse, unless it has ended: whoever had it is done with it."""
+        if not self._is_over() and self._holding.lose(LossReason.OWNER_DIED):
+            self._home.keeper.drop(self._holding)
+            self._hear(Lost(LossReason.OWNER_DIED))
+
     def _is_ours(self) -> bool:
         return self._pid == forking.process
 
@@ -339,3 +349,5 @@ class Lease(LeaseFacts):
             if error is None:
                 raise
             error.add_note(f"holdfast: {trouble}")
+        finally:
+            self._abandon()  # if an interruption has struck before the release could begin

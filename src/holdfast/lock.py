@@ -69,8 +69,11 @@ class Lock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        lease = self._entered.take(threading.get_ident(), self.name)
-        lease.__exit__(kind, error, traceback)
+        lease = self._entered.find(threading.get_ident(), self.name)
+        try:
+            lease.__exit__(kind, error, traceback)
+        finally:
+            self._entered.forget(lease)
 
     def __repr__(self) -> str:
         return f"<Lock {self.name!r}, ttl {self._terms.ttl:g} s, {self._terms.nodes} node(s)>"

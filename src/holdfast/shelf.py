@@ -1,5 +1,6 @@
 """Where leases wait to be released: by the lock's name, or at the end of a `with` block."""
 
+import sys
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -67,7 +68,12 @@ class Shelf(Generic[L]):
 
 
 class Entered(Generic[L]):
-    """The leases of the `with` blocks that one lock object was entered by, innermost last."""
+    """The leases of the `with` blocks that one lock object was entered by, innermost last.
+
+    A `with` statement keeps its lock object for as long as the block lasts. If that goes while a
+    lease is still here, an interruption has struck before the block's end could release it: it is
+    left to lapse, whoever still refers to it.
+    """
 
     def __init__(self) -> None:
         self._leases: list[tuple[object, L]] = []
@@ -76,7 +82,7 @@ class Entered(Generic[L]):
         """Note a lease of a thread or task that has entered."""
         self._leases.append((owner, lease))
 
-    def take(self, owner: object, name: str) -> L:
+    def find(self, owner: object, name: str) -> L:
         """Return the lease of whoever leaves.
 
         A block may be left by another thread or task than entered it (a framework's doing); that
@@ -85,6 +91,15 @@ class Entered(Generic[L]):
         entered = list(self._leases)
         for entry in reversed(entered):
             if entry[0] == owner or len(entered) == 1:
-                self._leases.remove(entry)
                 return entry[1]
         raise NotHeld(name, "entered elsewhere; hint: lease = lock.acquire(), then `with lease:`")
+
+    def forget(self, lease: L) -> None:
+        """Take a lease off that has ended."""
+        if lease._is_over():
+            self._leases = [entry for entry in self._leases if entry[1] is not lease]
+
+    def __del__(self, _finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
+        if self._leases and not _finalizing():
+            for _, lease in self._leases:
+                lease._abandon()

@@ -79,7 +79,7 @@ def test_no_warning_for_what_is_in_order(
     lost = holder.acquire(f"{name}:lost", ttl=0.1, renew=False)
     holder.wait_lost(lost)
     del lost
-    with holder.actor.holding(name, ttl=TTL):
+    with holder.actor.holding(name, ttl=30):  # longer than the collector ever takes
         gc.collect()
     gc.collect()
 
@@ -155,3 +155,16 @@ async def test_a_task_that_ends_with_a_lease(healthy: list[ThrowawayNode], name:
         assert name in caught[0]
         await eventually(lambda: holders(healthy, name) == [])
         assert client.stats().lost == 0
+
+
+def test_a_block_whose_end_never_came_is_left_to_lapse(
+    healthy: list[ThrowawayNode], party: Make, name: str
+) -> None:
+    """As if an interruption had struck at the very end: the lock object goes, the lease stays."""
+    holder = party("blocking", *urls(healthy))
+    lock = holder.client.lock(name, ttl=TTL)
+    lease = lock.__enter__()
+    del lock
+    gc.collect()
+    assert lease.lost.reason is holdfast.LossReason.OWNER_DIED
+    until(lambda: holders(healthy, name) == [])

@@ -149,3 +149,5 @@ class AsyncLease(LeaseFacts):
             if error is None:
                 raise
             error.add_note(f"holdfast: {trouble}")
+        finally:
+            self._abandon()  # if a cancellation has struck before the release could begin

@@ -87,8 +87,11 @@ class AsyncLock:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        lease = self._entered.take(this_task(), self.name)
-        await lease.__aexit__(kind, error, traceback)
+        lease = self._entered.find(this_task(), self.name)
+        try:
+            await lease.__aexit__(kind, error, traceback)
+        finally:
+            self._entered.forget(lease)
 
     def __repr__(self) -> str:
         return f"<AsyncLock {self.name!r}, ttl {self._terms.ttl:g} s, {self._terms.nodes} node(s)>"
