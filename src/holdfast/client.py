@@ -3,7 +3,6 @@
 import functools
 import inspect
 import threading
-import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Literal, ParamSpec, Self, TypeVar
@@ -14,7 +13,6 @@ from .core.effects import Source
 from .core.holding import Holding
 from .core.outcomes import Acquired
 from .core.terms import Terms
-from .drivers import clock
 from .drivers.blocking import BlockingDriver
 from .drivers.port import BlockingPort
 from .drivers.source import SystemSource
@@ -231,9 +229,7 @@ class Client:
         called about it.
         """
         self._driver.close()
-        deadline = clock.now() + FAREWELL
-        while not self._keeper.stop() and clock.now() < deadline:
-            time.sleep(0.001)
+        self._keeper.stop(FAREWELL)
 
     def __enter__(self) -> Self:
         return self

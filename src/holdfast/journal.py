@@ -45,6 +45,7 @@ class Stats:
     lateness_p50: float
     """How many seconds after they were due the latest renewals began, in the median."""
     lateness_p99: float
+    """The same for the one in a hundred that was latest."""
     events_dropped: int
     """Records that `on_event` was too slow for."""
 
@@ -59,7 +60,7 @@ class Journal:
         calls: Caller | None = None,
     ) -> None:
         self.hook = on_event
-        """None if nobody listens: then no record needs to be made."""
+        """None if nobody listens: on the hot path no record is made then."""
         self._names = [str(endpoint) for endpoint in endpoints]
         self._calls = calls or OneByOne("holdfast-events", MOST_WAITING)
         self._logs = calls or OneByOne("holdfast-log", MOST_WAITING)
@@ -92,8 +93,7 @@ class Journal:
 
     def acquired(self, holding: Holding, waited: float) -> None:
         """Take note of a lease."""
-        if self.hook is not None:
-            self._tell(events.Acquired(holding.terms.name, waited))
+        self._tell(events.Acquired(holding.terms.name, waited))
 
     def kept(self, holding: Holding, kept: Kept, now: float) -> None:
         """Take note of a renewal."""
@@ -105,10 +105,9 @@ class Journal:
         self._log(
             logging.DEBUG, "renewed %r, valid for %.3f s, late by %.3f s", name, left, kept.late_by
         )
-        if self.hook is not None:
-            self._tell(
-                events.RenewedLate(name, left, kept.late_by) if late else events.Renewed(name, left)
-            )
+        self._tell(
+            events.RenewedLate(name, left, kept.late_by) if late else events.Renewed(name, left)
+        )
 
     def unsure(self, holding: Holding, now: float) -> None:
         """Take note of a renewal that did not count."""
@@ -135,8 +134,7 @@ class Journal:
 
     def released(self, holding: Holding, outcome: Released, now: float) -> None:
         """Take note of a release."""
-        if self.hook is not None:
-            self._tell(events.Released(holding.terms.name, outcome, now - holding.began))
+        self._tell(events.Released(holding.terms.name, outcome, now - holding.began))
 
     # -- nodes ------------------------------------------------------------------------------------
 

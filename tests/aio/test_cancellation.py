@@ -6,9 +6,9 @@ import pytest
 
 import holdfast
 import holdfast.aio
-from aio.conftest import eventually
 from holdfast.embedded import ThrowawayNode
 from rig.servers import holders
+from rig.tasks import eventually
 
 MOST_TURNS = 60
 

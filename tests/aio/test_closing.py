@@ -8,9 +8,9 @@ import pytest
 
 import holdfast
 import holdfast.aio
-from aio.conftest import eventually
 from holdfast.embedded import ThrowawayNode, ThrowawayNodes
 from rig.servers import holders
+from rig.tasks import eventually
 
 
 async def test_a_release_told_right_before_closing_is_sent(

@@ -9,8 +9,8 @@ import pytest
 
 import holdfast
 import holdfast.aio
-from aio.conftest import eventually
 from holdfast.embedded import ThrowawayNode, ThrowawayNodes
+from rig.tasks import eventually
 
 CALM = 5.0
 

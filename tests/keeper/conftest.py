@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import functools
 import gc
-import inspect
 import itertools
 import threading
 from collections.abc import Callable, Iterator
@@ -19,34 +17,12 @@ from holdfast.embedded import ThrowawayNode, ThrowawayNodes
 from holdfast.wire.keys import lock_key
 from rig.actor import ACTORS, AsyncActor, AsyncHeldLease
 from rig.tap import Tap
+from rig.tasks import pytest_pyfunc_call as pytest_pyfunc_call
 from rig.waiting import until
 
 CALM = 5.0
 
 _numbers = itertools.count(1)
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run `async def` tests on a loop of their own, with a deadline."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = inspect.signature(pyfuncitem.obj).parameters
-    arguments = {name: pyfuncitem.funcargs[name] for name in names}
-    asyncio.run(_with_deadline(functools.partial(pyfuncitem.obj, **arguments)))
-    return True
-
-
-async def _with_deadline(test: Callable[[], Any]) -> None:
-    async with asyncio.timeout(40):
-        await test()
-
-
-async def eventually(condition: Callable[[], Any]) -> None:
-    """Wait for a condition, while the loop goes on."""
-    async with asyncio.timeout(20):
-        while not condition():
-            await asyncio.sleep(0.003)
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,8 @@ import pytest
 import holdfast
 import holdfast.aio
 from holdfast.embedded import ThrowawayNode
-from keeper.conftest import delete, eventually, urls
+from keeper.conftest import delete, urls
+from rig.tasks import eventually
 
 TTL = 0.45
 

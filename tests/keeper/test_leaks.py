@@ -11,8 +11,9 @@ import pytest
 import holdfast
 import holdfast.aio
 from holdfast.embedded import ThrowawayNode
-from keeper.conftest import Party, eventually, urls
+from keeper.conftest import Party, urls
 from rig.servers import holders
+from rig.tasks import eventually
 from rig.waiting import pass_time, until
 
 TTL = 0.6

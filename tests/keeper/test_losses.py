@@ -12,8 +12,9 @@ import holdfast
 import holdfast.aio
 from holdfast.embedded import ThrowawayNode
 from holdfast.wire.keys import lock_key
-from keeper.conftest import Party, delete, eventually, renewed, urls
+from keeper.conftest import Party, delete, renewed, urls
 from rig.servers import holders, token_on
+from rig.tasks import eventually
 from rig.waiting import pass_time, until
 
 TTL = 0.6

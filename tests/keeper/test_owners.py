@@ -14,9 +14,10 @@ import pytest
 import holdfast
 import holdfast.aio
 from holdfast.embedded import ThrowawayNode
-from keeper.conftest import Party, eventually, pttl, renewed, threads, urls
+from keeper.conftest import Party, pttl, renewed, threads, urls
 from processes.test_fork import in_child
 from rig.servers import holders
+from rig.tasks import eventually
 from rig.waiting import pass_time, until
 
 TTL = 0.6

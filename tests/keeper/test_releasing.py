@@ -10,9 +10,10 @@ import pytest
 import holdfast
 import holdfast.aio
 from holdfast.embedded import ThrowawayNode
-from keeper.conftest import Party, eventually, urls
+from keeper.conftest import Party, urls
 from rig.servers import holders, token_on
 from rig.tap import Tap
+from rig.tasks import eventually
 from rig.waiting import pass_time, until
 
 Make = Callable[..., Party]

@@ -8,7 +8,8 @@ from holdfast.core.effects import Command, Verb
 from holdfast.core.tally import Tally
 from holdfast.drivers import channel as channels
 from holdfast.drivers import clock
-from holdfast.drivers.channel import SILENCE, Channel, NobodyAsks
+from holdfast.drivers.channel import SILENCE, Channel
+from holdfast.drivers.health import NobodyAsks
 from holdfast.drivers.roster import Roster
 from holdfast.wire import commands
 from holdfast.wire.endpoint import Endpoint

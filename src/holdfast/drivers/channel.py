@@ -18,7 +18,6 @@ Rules:
    sent: later commands, above all the release, go behind. Only `SILENCE` ends it.
 """
 
-import ssl
 from collections import deque
 from collections.abc import Callable
 from typing import Protocol
@@ -33,6 +32,7 @@ from ..wire.greeting import Identity
 from ..wire.link import Link
 from ..wire.round import Round
 from . import clock
+from .health import Health, failure_of
 from .roster import Roster
 
 FIRST_BACKOFF = 0.05
@@ -68,26 +68,6 @@ class Carrier(Protocol):
 
     def close(self) -> None:
         """Close the connection, if there is one, and tell the channel nothing about it."""
-
-
-class Health(Protocol):
-    """Who wants to know which nodes can be reached."""
-
-    def up(self, node: int) -> None:
-        """Hear that a node has been greeted."""
-
-    def down(self, node: int, failure: Failure) -> None:
-        """Hear that a node cannot be reached."""
-
-
-class NobodyAsks:
-    """Wants to know nothing."""
-
-    def up(self, node: int) -> None:
-        """Do nothing."""
-
-    def down(self, node: int, failure: Failure) -> None:
-        """Do nothing."""
 
 
 class Channel:
@@ -410,17 +390,3 @@ def _nobody() -> None:
 
 def _vote(failure: Failure) -> Vote:
     return failed(failure.condition, failure.detail)
-
-
-def failure_of(error: Exception) -> Failure:
-    """Name the condition behind a local error."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):  # it hung up: it may be back
-        return Failure(Condition.BROKEN, text)
-    if isinstance(error, ssl.SSLError | ValueError):
-        return Failure(Condition.TLS, text)
-    if isinstance(error, hiredis.ProtocolError):
-        return Failure(Condition.PROTOCOL, text)
-    if isinstance(error, ConnectionResetError | BrokenPipeError):
-        return Failure(Condition.BROKEN, text)
-    return Failure(Condition.UNREACHABLE, text)

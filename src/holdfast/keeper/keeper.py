@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Sequence
 
 from ..core.holding import Holding
-from ..drivers.channel import Health
+from ..drivers.health import Health
 from ..errors import ClientClosed
 from ..wire.endpoint import Endpoint
 from .loop import Loop
@@ -87,10 +87,13 @@ class Keeper:
         """Return how many leases are looked after."""
         return self._loop.held()
 
-    def stop(self) -> bool:
+    def stop(self, wait: float = 0.0) -> bool:
         """End the thread and its connections; True once they have ended. May be called again."""
         with self._starting:
             self._closed = True
             thread = self._thread
         self._loop.stop()
-        return thread is None or not thread.is_alive()
+        if thread is None:
+            return True
+        thread.join(wait)
+        return not thread.is_alive()

@@ -28,7 +28,7 @@ from ..core.terms import Terms
 from ..core.validity import ROUND_SHARE
 from ..drivers import clock
 from ..drivers.blocking.line import Line
-from ..drivers.channel import Health
+from ..drivers.health import Health
 from ..wire import commands
 from ..wire.endpoint import Endpoint
 from ..wire.round import Round

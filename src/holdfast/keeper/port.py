@@ -43,5 +43,8 @@ class KeeperPort(Protocol):
     def reset(self) -> None:
         """Start anew in a forked child, with nothing to look after."""
 
-    def stop(self) -> bool:
-        """Look after nothing any more; True once nothing of it runs. May be called again."""
+    def stop(self, wait: float = 0.0) -> bool:
+        """Look after nothing any more; True once nothing of it runs, for which it waits so long.
+
+        The only one that may wait. May be called again.
+        """

@@ -10,7 +10,7 @@ from ...core.effects import Ask, Flow, Sleep
 from ...errors import ClientClosed, DuplicateNode
 from ...wire.endpoint import Endpoint
 from .. import clock
-from ..channel import Health, NobodyAsks
+from ..health import Health, NobodyAsks
 from .hub import Hub
 
 T = TypeVar("T")

@@ -9,7 +9,8 @@ from ...wire import commands
 from ...wire.endpoint import Endpoint
 from ...wire.round import Round
 from .. import clock
-from ..channel import Channel, Health
+from ..channel import Channel
+from ..health import Health
 from ..roster import Roster
 from .carrier import AsyncCarrier
 

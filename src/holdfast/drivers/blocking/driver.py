@@ -9,7 +9,7 @@ from typing import TypeVar
 from ...core.effects import Ask, Effect, Flow, Sleep, Tell
 from ...wire.endpoint import Endpoint
 from .. import clock
-from ..channel import Health, NobodyAsks
+from ..health import Health, NobodyAsks
 from .line import Line
 from .pool import Pool
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ...core.effects import Ask, Effect, Flow, Sleep
-from ...drivers.channel import Health
+from ...drivers.health import Health
 from ...errors import ClientClosed
 from ...wire.endpoint import Endpoint
 from .time import POLL, Caller, Step

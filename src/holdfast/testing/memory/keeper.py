@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ...core.effects import Ask, Noted, Sleep, Tell
 from ...core.holding import Holding
 from ...core.keeping import keep
-from ...drivers.channel import Health
+from ...drivers.health import Health
 from ...keeper.port import Ward
 from .agenda import Entry
 from .universe import Universe
@@ -129,7 +129,7 @@ class MemoryKeeper:
         for holding in list(self._charges):
             self.drop(holding)
 
-    def stop(self) -> bool:
+    def stop(self, wait: float = 0.0) -> bool:  # noqa: ARG002  # there is nothing to wait for
         """Look after nothing any more; True, since nothing of it runs."""
         self._stopped = True
         self.reset()

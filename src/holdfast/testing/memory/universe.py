@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ...core.effects import Command, Verb
 from ...core.tally import Tally
-from ...drivers.channel import Health
+from ...drivers.health import Health
 from ...wire.keys import lock_key
 from ...wire.round import Round
 from .node import MemoryNode
