@@ -209,7 +209,7 @@ def test_an_old_server_is_greeted_in_its_own_way(
                 return b"+OK\r\n"
             case b"INFO":
                 return bulk("redis_version:5.0.0\r\n")
-        return b"*2\r\n:1\r\n:0\r\n"
+        return b"*3\r\n:1\r\n:0\r\n:0\r\n"
 
     server = fake(answer)
     client = connect(f"unix://:secret@{server.socket}?db=1")

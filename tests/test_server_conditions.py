@@ -112,13 +112,15 @@ def test_users_without_rights(node: ThrowawayNode, users, check, rules: tuple[st
     check(with_login(node, "ann:secret"), "permission denied", lasting=True)
 
 
+@pytest.mark.parametrize("guard", [False, True])
 def test_a_user_with_the_least_rights_is_enough(
-    node: ThrowawayNode, users, connect: Connect, name: str
+    node: ThrowawayNode, users, connect: Connect, name: str, guard: bool
 ) -> None:
-    users(
-        "ben", "~hf:*", "+evalsha", "+eval", "+get", "+set", "+del", "+pexpire", "+pttl",
-    )  # fmt: skip
-    client = connect(with_login(node, "ben:secret"))
+    rights = ["+evalsha", "+eval", "+get", "+set", "+del", "+exists", "+pexpire", "+pttl", "+time"]
+    if guard:
+        rights += ["+info", "+hget", "+hmget", "+hset"]
+    users("ben", "~hf:*", *rights)
+    client = connect(with_login(node, "ben:secret"), guard=guard)
     with client.lock(name, wait=0) as lease:
         lease.renew()
         assert client.try_lock(name) is None

@@ -11,10 +11,13 @@ from .errors import (
     ClientClosed,
     DuplicateNode,
     EmbeddedServerError,
+    EvictingNode,
+    FencedOff,
     HoldfastError,
     LeaseError,
     LeaseLost,
     NodeReport,
+    NotConfirmed,
     NotHeld,
     RoundFailed,
     TimedOut,
@@ -23,6 +26,7 @@ from .errors import (
 from .journal import Stats
 from .lease import Lease
 from .lock import Lock
+from .nodes import NodeStatus
 
 __version__ = "0.1.0"
 
@@ -41,6 +45,8 @@ __all__ = [
     "ClientClosed",
     "DuplicateNode",
     "EmbeddedServerError",
+    "EvictingNode",
+    "FencedOff",
     "HoldfastError",
     "Lease",
     "LeaseError",
@@ -48,6 +54,8 @@ __all__ = [
     "Lock",
     "LossReason",
     "NodeReport",
+    "NodeStatus",
+    "NotConfirmed",
     "NotHeld",
     "Released",
     "RoundFailed",

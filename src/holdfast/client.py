@@ -15,8 +15,9 @@ from .core.outcomes import Acquired
 from .core.terms import Terms
 from .drivers.blocking import BlockingDriver
 from .drivers.port import BlockingPort
+from .drivers.roster import refuse
 from .drivers.source import SystemSource
-from .errors import BadInput, DuplicateNode
+from .errors import BadInput
 from .events import Event
 from .forking import after_fork
 from .home import Home
@@ -26,11 +27,13 @@ from .keeper.port import KeeperPort
 from .lease import Lease
 from .lock import Lock
 from .naming import NameTemplate, name_of
+from .nodes import Nodes
 from .options import check_connections, check_name, check_on_event, check_owner
 from .reports import error_of
 from .settings import (
     DEFAULT_CONNECTIONS,
     DEFAULT_MAX_HOLD,
+    DEFAULT_MAX_TTL,
     DEFAULT_NODE_TIMEOUT,
     DEFAULT_TTL,
     UNSET,
@@ -53,6 +56,10 @@ def connect(
     renew: bool = True,
     max_hold: float | None = DEFAULT_MAX_HOLD,
     node_timeout: float = DEFAULT_NODE_TIMEOUT,
+    guard: bool | None = None,
+    max_ttl: float = DEFAULT_MAX_TTL,
+    durable: bool = False,
+    allow_eviction: bool = False,
     connections: int = DEFAULT_CONNECTIONS,
     on_event: Callable[[Event], object] | None = None,
 ) -> "Client":
@@ -67,30 +74,44 @@ def connect(
     the keeper, which renews leases in the background, has one more. `on_event` is called with a
     record of everything worth counting: see `holdfast.events`.
 
+    `guard` makes nodes abstain that may have forgotten locks (restarted empty, flushed, failed
+    over, clock set) until every lease that they may have forgotten has ended; by default it is on
+    for more than one node. All clients of a node must have the same `max_ttl`: the longest ttl
+    that any of them may use. `durable` lets nodes vote at once after a restart if they have every
+    write on their disks before they answer (appendonly yes, appendfsync always,
+    no-appendfsync-on-rewrite no; that is checked). `allow_eviction` lets in servers that may throw
+    away keys when they are full, which are refused otherwise. See docs/forgetting.md.
+
     The nodes are met before this returns, each for `node_timeout` at most. One that is down is no
     error: a majority is enough, and it may come back. Two addresses that lead to the same server
-    are an error (`DuplicateNode`), and so is whatever makes no sense (`BadInput`).
+    are an error (`DuplicateNode`), and so are a server that evicts keys (`EvictingNode`) and
+    whatever makes no sense (`BadInput`).
     """
     connections = check_connections(connections)
     hook = check_on_event(on_event)
     settings = read_settings(
-        nodes, ttl=ttl, wait=wait, renew=renew, max_hold=max_hold, node_timeout=node_timeout
+        nodes,
+        ttl=ttl,
+        wait=wait,
+        renew=renew,
+        max_hold=max_hold,
+        node_timeout=node_timeout,
+        guard=guard,
+        max_ttl=max_ttl,
+        durable=durable,
+        allow_eviction=allow_eviction,
     )
     journal = Journal(settings.endpoints, hook)
-    driver = BlockingDriver(
-        settings.endpoints,
-        connections=connections,
-        node_timeout=settings.node_timeout,
-        health=journal,
-    )
+    fleet = settings.fleet(journal)
+    driver = BlockingDriver(fleet, connections=connections, node_timeout=settings.node_timeout)
     try:
-        clash = driver.meet(settings.node_timeout)
-        if clash is not None:
-            raise DuplicateNode(*clash)
+        refuse(driver.meet(settings.node_timeout))
+        if fleet.guard.is_on:
+            driver.run(settings.bootstrap)
     except BaseException:
         driver.close()
         raise
-    return Client(driver, settings, Keeper(settings.endpoints, journal), journal)
+    return Client(driver, settings, Keeper(fleet), journal, source=SystemSource(fleet.clocks))
 
 
 class Client:
@@ -106,18 +127,23 @@ class Client:
         keeper: KeeperPort,
         journal: Journal,
         *,
-        source: Source | None = None,
+        source: Source,
         calls: Caller | None = None,
     ) -> None:
         self._driver = driver
         self._settings = settings
         self._keeper = keeper
         self._journal = journal
-        self._source = source or SystemSource()
+        self._source = source
         self._own = threading.local()
         calls = calls or SideBySide("holdfast-callback")
         self._home = Home(driver, keeper, journal, calls, self._shelf)
         after_fork(self)
+
+    @property
+    def nodes(self) -> Nodes:
+        """The nodes themselves: what they remember, and how to tell them otherwise."""
+        return Nodes(self._driver, self._settings)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -255,9 +281,9 @@ class Client:
             lambda now: acquire(terms, self._source, now=now, wait=wait, since=since)
         )
         if not isinstance(outcome, Acquired):
-            raise error_of(self._settings.endpoints, terms.name, outcome)
+            raise error_of(self._settings.endpoints, terms.name, outcome, terms.guard)
         shelf = self._shelf() if tied else self._home.common
-        holding = Holding(terms, outcome.token, outcome.valid_until)
+        holding = Holding(terms, outcome.token, outcome.valid_until, outcome.fence)
         lease = Lease(self._home, holding, shelf)
         shelf.put(lease)
         keeper.keep(lease)

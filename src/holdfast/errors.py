@@ -2,16 +2,19 @@
 
     HoldfastError
     ├── BadInput (ValueError)            nothing was sent
-    │   └── DuplicateNode                two addresses, one server
+    │   ├── DuplicateNode                two addresses, one server
+    │   └── EvictingNode                 a server that may throw away keys
     ├── EmbeddedServerError              the embedded server is not installed or does not start
     ├── ClientClosed (RuntimeError)      close() was called
+    ├── NotConfirmed (ConnectionError)   a node has not confirmed what it was told about itself
     ├── RoundFailed                      carries a report per node
     │   ├── Busy                         somebody else has it, and you did not want to wait
     │   ├── TimedOut (TimeoutError)      somebody else still had it after your wait
     │   └── Unreachable (ConnectionError)  too few nodes answered to know
-    └── LeaseError (RuntimeError)
-        ├── LeaseLost                    it was yours and ended without your release
-        └── NotHeld                      it is not yours to release or renew
+    ├── LeaseError (RuntimeError)
+    │   ├── LeaseLost                    it was yours and ended without your release
+    │   └── NotHeld                      it is not yours to release or renew
+    └── FencedOff                        the resource has seen a later lease than yours
 
 Fields first, the message is derived from them; all of them survive pickling.
 """
@@ -64,12 +67,34 @@ class DuplicateNode(BadInput):
         )
 
 
+class EvictingNode(BadInput):
+    """A server is set up to throw away keys when it is full, and locks are keys."""
+
+    def __init__(self, node: str, policy: str) -> None:
+        self.node = node
+        self.policy = policy
+        super().__init__(
+            f"{node} may evict keys (maxmemory-policy {policy}), and locks are keys; hint: give"
+            " locks a server with noeviction, or say allow_eviction=True"
+        )
+
+
 class EmbeddedServerError(HoldfastError):
     """The embedded server is not installed, or does not start."""
 
 
 class ClientClosed(HoldfastError, RuntimeError):
     """The client was closed."""
+
+
+class NotConfirmed(HoldfastError, ConnectionError):
+    """Some nodes have not confirmed what they were told; the others have done it."""
+
+    def __init__(self, what: str, reports: Sequence[NodeReport]) -> None:
+        self.what = what
+        self.reports = tuple(reports)
+        lines = "".join(f"\n  {report}" for report in self.reports)
+        super().__init__(f"nodes.{what}: not confirmed by{lines}")
 
 
 class RoundFailed(HoldfastError):
@@ -102,9 +127,7 @@ class Unreachable(RoundFailed, ConnectionError):
 
     def __init__(self, name: str, reports: Sequence[NodeReport], waited: float) -> None:
         self.waited = waited
-        super().__init__(
-            name, reports, f"unreachable: too few nodes answered to know ({waited:.3f} s)"
-        )
+        super().__init__(name, reports, f"unreachable: too few nodes could vote ({waited:.3f} s)")
 
 
 class LeaseError(HoldfastError, RuntimeError):
@@ -127,3 +150,16 @@ class NotHeld(LeaseError):
         self.name = name
         self.why = why
         super().__init__(f"lock {name!r} is not held: {why}")
+
+
+class FencedOff(HoldfastError):
+    """A resource has refused: it has seen a later lease's fence. Nothing was written.
+
+    Whoever raised this had lost its lease, and may not have noticed: start again by acquiring.
+    """
+
+    def __init__(self, resource: str, fence: int, last: int) -> None:
+        self.resource = resource
+        self.fence = fence
+        self.last = last
+        super().__init__(f"resource {resource!r}: fence {fence} is refused, it has seen {last}")

@@ -74,3 +74,12 @@ class NodeUp(Event):
     """A node that was down can be reached again."""
 
     node: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAbstains(Event):
+    """A node may have forgotten locks, and grants nothing for a while."""
+
+    node: str
+    why: str
+    """What happened, for how long it abstains, and what can be done."""

@@ -1,6 +1,7 @@
 """What has happened to a client's leases and nodes: counted, logged, and told to its hook.
 
-Logging goes to the logger `holdfast`; a lost lease is a warning, everything else is DEBUG.
+Logging goes to the logger `holdfast`; a lost lease is a warning, and so is a node that abstains;
+everything else is DEBUG.
 """
 
 import functools
@@ -15,7 +16,8 @@ from .calls import MOST_WAITING, Caller, OneByOne
 from .core.holding import Holding
 from .core.outcomes import Kept, LossReason, Released
 from .core.validity import RENEW_SHARE
-from .core.votes import Failure
+from .core.votes import Failure, Vote
+from .drivers import clock
 from .events import Event
 from .wire.endpoint import Endpoint
 
@@ -74,6 +76,8 @@ class Journal:
         self._renewals = self._late = self._failed = self._lost = 0
         self._lateness: deque[float] = deque(maxlen=REMEMBERED)
         self._down: set[int] = set()
+        self._abstaining: dict[int, float] = {}
+        """Until when nodes abstain that somebody was told of."""
 
     def stats(self, held: int) -> Stats:
         """Return the counts."""
@@ -151,6 +155,14 @@ class Journal:
             self._down.add(node)
             self._log(logging.DEBUG, "%s is down: %s", self._names[node], failure)
             self._tell(events.NodeDown(self._names[node], str(failure)))
+
+    def abstains(self, node: int, vote: Vote) -> None:
+        """Take note that a node grants nothing for a while: once, until that while is over."""
+        now = clock.now()
+        if now >= self._abstaining.get(node, now):
+            self._abstaining[node] = now + (vote.remaining_ms or 0) / 1000
+            self._log(logging.WARNING, "%s %s", self._names[node], vote)
+            self._tell(events.NodeAbstains(self._names[node], str(vote)))
 
     def _log(self, level: int, message: str, *values: object) -> None:
         """Log on another thread: a handler may be slow, or fail; and not on that of the hook."""

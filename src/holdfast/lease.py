@@ -52,6 +52,15 @@ class LeaseFacts:
         return self._holding.token
 
     @property
+    def fence(self) -> int:
+        """A number above that of every lease this lock had before, for the protected resource.
+
+        A holder that was paused does not know that its time is up. The resource does, if it
+        refuses numbers below the highest it has seen: see `holdfast.fencing`. Renewing keeps it.
+        """
+        return self._holding.fence
+
+    @property
     def ttl(self) -> float:
         """How long nodes keep the lock after acquiring or renewing, in seconds."""
         return self._holding.terms.ttl
@@ -94,15 +103,20 @@ class LeaseFacts:
     def _renewing(self) -> Callable[[float], Flow[Renewed | Unsure | Lost]]:
         self.ensure_held()
         holding = self._holding
+        fence = holding.repair()
         return lambda now: renew(
-            holding.terms, holding.token, valid_until=holding.valid_until, now=now
+            holding.terms,
+            holding.token,
+            fence=fence,
+            valid_until=holding.valid_until,
+            now=now,
         )
 
     def _renewed(self, outcome: Renewed | Unsure | Lost, begun: float) -> None:
         port = self._home.port
         match outcome:
-            case Renewed(valid_until):
-                self._holding.renewed(valid_until)
+            case Renewed(valid_until, tally):
+                self._holding.renewed(valid_until, tally)
             case Unsure(tally):
                 raise Unreachable(self.name, reports_of(port.endpoints, tally), port.now() - begun)
             case Lost(LossReason.EXPIRED) if self._loss() is None:
@@ -126,7 +140,13 @@ class LeaseFacts:
         self._shelf.forget(self)
         if self._hearers is not None:
             self._hearers.ring()
-        flow = release(holding.terms, holding.token, valid_until=holding.valid_until, now=now)
+        flow = release(
+            holding.terms,
+            holding.token,
+            valid_until=holding.valid_until,
+            now=now,
+            repaired=holding.repaired,
+        )
         return self._followed(flow) if holding.asked else flow
 
     def _followed(self, flow: Flow[Released | Lost]) -> Flow[Released | Lost]:

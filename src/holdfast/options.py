@@ -5,6 +5,7 @@ from collections.abc import Callable
 from numbers import Real
 
 from .core import validity
+from .core.guard import Guard
 from .errors import BadInput
 from .events import Event
 
@@ -31,16 +32,31 @@ def check_name(name: object) -> str:
     return name
 
 
-def check_ttl(ttl: object) -> int:
+def check_ttl(ttl: object, guard: Guard) -> int:
     """Return a ttl in milliseconds."""
     seconds = _seconds("ttl", ttl)
-    if seconds < validity.MIN_TTL:
-        raise BadInput(f"ttl={seconds:g} is too short for a round: at least {validity.MIN_TTL:g} s")
+    least = validity.MIN_GUARDED_TTL if guard.is_on else validity.MIN_TTL
+    if seconds < least:
+        raise BadInput(f"ttl={seconds:g} is too short for a round: at least {least:g} s")
+    if guard.is_on and seconds * 1000 > guard.max_ttl_ms:
+        raise BadInput(
+            f"ttl={seconds:g} is longer than max_ttl={guard.max_ttl_ms / 1000:g} s; hint: take a"
+            " short ttl and renew it, or give all clients of these nodes a larger max_ttl"
+        )
     if seconds > validity.MAX_TTL:
         raise BadInput(
             f"ttl={seconds:g} is too long: at most {validity.MAX_TTL:g} s;"
             " hint: take a short ttl and renew it"
         )
+    return int(seconds * 1000)
+
+
+def check_max_ttl(max_ttl: object) -> int:
+    """Return the longest ttl of any client, in milliseconds."""
+    seconds = _seconds("max_ttl", max_ttl)
+    if not validity.MIN_GUARDED_TTL <= seconds <= validity.MAX_TTL:
+        least, most = validity.MIN_GUARDED_TTL, validity.MAX_TTL
+        raise BadInput(f"max_ttl={seconds:g} must be from {least:g} to {most:g} s")
     return int(seconds * 1000)
 
 
@@ -64,11 +80,16 @@ def check_node_timeout(node_timeout: object) -> float:
     return seconds
 
 
+def check_flag(what: str, flag: object) -> bool:
+    """Return what is either so or not."""
+    if not isinstance(flag, bool):
+        raise BadInput(f"{what} is True or False, not {flag!r:.80}")
+    return flag
+
+
 def check_renew(renew: object) -> bool:
     """Return whether leases are renewed."""
-    if not isinstance(renew, bool):
-        raise BadInput(f"renew is True or False, not {renew!r:.80}")
-    return renew
+    return check_flag("renew", renew)
 
 
 def check_max_hold(max_hold: object) -> float | None:
@@ -102,9 +123,7 @@ def check_owner(owner: object) -> bool:
 
 def check_cancel_on_lost(cancel_on_lost: object) -> bool:
     """Return whether a loss cancels the body."""
-    if not isinstance(cancel_on_lost, bool):
-        raise BadInput(f"cancel_on_lost is True or False, not {cancel_on_lost!r:.80}")
-    return cancel_on_lost
+    return check_flag("cancel_on_lost", cancel_on_lost)
 
 
 def check_on_event(on_event: object) -> Callable[[Event], object] | None:

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import options
+from .core.effects import Flow
+from .core.guard import NO_GUARD, Guard
+from .core.nodes import bootstrap
 from .core.terms import Terms
+from .drivers.fleet import Fleet
+from .drivers.health import Health
 from .errors import BadInput, DuplicateNode
 from .wire import endpoint as endpoints
 from .wire.endpoint import Endpoint
@@ -23,6 +28,9 @@ DEFAULT_CONNECTIONS = 8
 DEFAULT_MAX_HOLD = 86_400.0
 """Seconds. A job that is renewed for longer than a day hangs, more likely than not."""
 
+DEFAULT_MAX_TTL = 60.0
+"""Seconds. A node that may have forgotten abstains for about as long."""
+
 UNSET: Any = object()
 """Tells "not given" from None, which means to wait for ever."""
 
@@ -37,12 +45,22 @@ class Settings:
     node_timeout: float
     renew: bool = True
     max_hold: float | None = DEFAULT_MAX_HOLD
+    guard: Guard = NO_GUARD
+    durable: bool = False
+
+    def fleet(self, health: Health) -> Fleet:
+        """Return the nodes, for all connections to share."""
+        return Fleet(self.endpoints, guard=self.guard, durable=self.durable, health=health)
+
+    def bootstrap(self, now: float) -> Flow[bool]:
+        """Initialise the nodes if all of them are new and have been up for long."""
+        return bootstrap(self.guard, len(self.endpoints), now=now, patience=self.node_timeout)
 
     def terms(
         self, name: object, ttl: object, renew: object, max_hold: object, grace: object
     ) -> Terms:
         """Return the terms of a lock, as this client's unless something else is given."""
-        ttl_ms = options.check_ttl(self.ttl if ttl is UNSET else ttl)
+        ttl_ms = options.check_ttl(self.ttl if ttl is UNSET else ttl, self.guard)
         renewing = self.renew if renew is UNSET else options.check_renew(renew)
         bound = self.max_hold if max_hold is UNSET else options.check_max_hold(max_hold)
         return Terms(
@@ -53,6 +71,7 @@ class Settings:
             renewing=renewing,
             max_hold=bound if renewing else None,
             grace=options.check_grace(grace, ttl_ms / 1000),
+            guard=self.guard,
         )
 
     def wait_of(self, wait: object) -> float | None:
@@ -60,26 +79,62 @@ class Settings:
         return self.wait if wait is UNSET else options.check_wait(wait)
 
 
-def read_settings(
-    nodes: Sequence[Any],
+def read_settings(nodes: Sequence[Any], **given: object) -> Settings:
+    """Understand what `connect()` was given. Raises `BadInput` before anything is sent."""
+    settings_of((), **given)  # first: what makes no sense should not start a server
+    places = tuple(endpoints.read(node) for node in nodes or _nodes_from_environment())
+    for index, place in enumerate(places):
+        for other in places[:index]:
+            if place.address == other.address:
+                raise DuplicateNode(str(other), str(place))
+    return settings_of(places, **given)
+
+
+def settings_of(
+    places: tuple[Endpoint, ...],
     *,
     ttl: object,
     wait: object,
     renew: object,
     max_hold: object,
     node_timeout: object,
+    guard: object,
+    max_ttl: object,
+    durable: object,
+    allow_eviction: object,
 ) -> Settings:
-    """Understand what `connect()` was given. Raises `BadInput` before anything is sent."""
-    patience = options.check_node_timeout(node_timeout)
-    ttl_ms = options.check_ttl(ttl)
-    seconds = options.check_wait(wait)
-    renewing, bound = options.check_renew(renew), options.check_max_hold(max_hold)
-    places = tuple(endpoints.read(node) for node in nodes or _nodes_from_environment())
-    for index, place in enumerate(places):
-        for other in places[:index]:
-            if place.address == other.address:
-                raise DuplicateNode(str(other), str(place))
-    return Settings(places, ttl_ms / 1000, seconds, patience, renewing, bound)
+    """Check the options of a client of these nodes."""
+    guarded = _guard(guard, max_ttl, allow_eviction, len(places))
+    if ttl is DEFAULT_TTL and guarded.is_on:  # not given: then it is no longer than allowed
+        ttl = min(DEFAULT_TTL, guarded.max_ttl_ms / 1000)
+    return Settings(
+        endpoints=places,
+        ttl=options.check_ttl(ttl, guarded) / 1000,
+        wait=options.check_wait(wait),
+        node_timeout=options.check_node_timeout(node_timeout),
+        renew=options.check_renew(renew),
+        max_hold=options.check_max_hold(max_hold),
+        guard=guarded,
+        durable=_durable(durable, guarded, places),
+    )
+
+
+def _durable(durable: object, guard: Guard, places: Sequence[Endpoint]) -> bool:
+    lasting = options.check_flag("durable", durable)
+    if lasting and places and not guard.is_on:
+        raise BadInput("durable=True is about the guard, which is off here; hint: guard=True")
+    if lasting and guard.evicting:
+        raise BadInput("nodes that may evict keys are not durable: not both of them")
+    return lasting
+
+
+def _guard(guard: object, max_ttl: object, allow_eviction: object, nodes: int) -> Guard:
+    """Return the guard: on for more than one node, unless something else is said."""
+    longest = options.check_max_ttl(max_ttl)
+    evicting = options.check_flag("allow_eviction", allow_eviction)
+    if guard is None:
+        guard = nodes > 1
+    return Guard(longest if options.check_flag("guard", guard) else 0, evicting=evicting)
 
 
 def _nodes_from_environment() -> list[str]:

@@ -51,6 +51,7 @@ async def test_a_node_that_comes_back_is_found(
         with pytest.raises(holdfast.Unreachable):
             await client.lock(name).acquire(wait=0)
         nodes[0].start()
+        nodes[0].initialise()
         async with client.lock(name, ttl=30, wait=20) as lease:
             assert lease.is_held
 

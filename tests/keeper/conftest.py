@@ -47,6 +47,7 @@ def three(fragile: ThrowawayNodes) -> Iterator[list[ThrowawayNode]]:
         if node.pid is None:
             node.start()
         node.resume()
+        node.initialise()  # whatever it was told, or has forgotten
 
 
 @pytest.fixture

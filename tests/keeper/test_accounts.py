@@ -156,6 +156,7 @@ def test_nodes_that_go_and_come(
         node.kill()
         until(lambda node=node: any(is_down(each, node) for each in seen))
         node.start()
+        node.initialise()
         until(lambda node=node: events.NodeUp(node.url) in seen)
         if node is three[1]:
             renewed(holder.client)
@@ -222,6 +223,7 @@ def test_only_a_loss_is_a_warning(
     until(lambda: holder.client.stats().failed >= 2)
     three[1].resume()
     three[2].start()
+    three[2].initialise()
     renewed(holder.client)
     lease.release()
     holder.acquire(name, ttl=30).release()

@@ -191,7 +191,7 @@ def test_a_tiny_ttl(healthy: list[ThrowawayNode], party: Make, name: str, colour
 
 
 def test_a_huge_ttl(healthy: list[ThrowawayNode], party: Make, name: str) -> None:
-    holder = party("blocking", *urls(healthy), max_hold=None)
+    holder = party("blocking", *urls(healthy), max_hold=None, guard=False)
     lease = holder.acquire(name, ttl=86_400, grace=43_200)
     short = holder.acquire(f"{name}:short", ttl=0.6)
     renewed(holder.client, 2)

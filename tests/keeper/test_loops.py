@@ -124,7 +124,7 @@ def test_closing_with_leases_held(
 def test_closing_during_renewals(three: list[ThrowawayNode], party: Make, name: str) -> None:
     until(lambda: not threads())
     for number in range(10):
-        client = holdfast.connect(*urls(three), node_timeout=5)
+        client = holdfast.connect(*urls(three), node_timeout=5, guard=False)
         leases = [client.lock(f"{name}:{number}:{each}", ttl=0.06).acquire() for each in range(30)]
         until(lambda client=client: client.stats().renewals > 3)
         client.close()

@@ -112,10 +112,12 @@ def test_a_majority_that_comes_back_in_time(
     assert lease.release() is holdfast.Released.FREED
 
 
+@pytest.mark.parametrize("guard", [False, True])
 def test_a_majority_that_is_restarted_has_forgotten(
-    three: list[ThrowawayNode], party: Make, name: str
+    three: list[ThrowawayNode], party: Make, name: str, guard: bool
 ) -> None:
-    holder = party("blocking", *urls(three))
+    """They deny it, whether or not they abstain from anything new."""
+    holder = party("blocking", *urls(three), guard=guard)
     lease = holder.acquire(name, ttl=3)
     until(lambda: len(holders(three, name)) == 3)
     for node in three[:2]:

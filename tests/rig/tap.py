@@ -144,7 +144,11 @@ class Tap:
 
     def _note(self, line: int, words: list[bytes]) -> None:
         if words[0].upper() in (b"EVALSHA", b"EVAL"):
-            self.said.append(Said(line, _VERBS[words[1]], words[4].decode()))
+            verb = _VERBS.get(words[1])
+            if verb is not None:
+                arguments = words[3 + int(words[2]) :]
+                token = arguments[0 if verb == "release" else 3]
+                self.said.append(Said(line, verb, token.decode()))
 
     def _replies(self, near: socket.socket, far: socket.socket) -> None:
         with contextlib.suppress(OSError):

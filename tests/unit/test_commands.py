@@ -5,11 +5,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.effects import Command, Verb
-from holdfast.core.votes import GRANTED, MISSING, Answer, Condition, Vote
+from holdfast.core.clocks import CREEP, JUMP, NodeClock
+from holdfast.core.effects import Command, NodeCommand, Verb
+from holdfast.core.guard import NO_GUARD, Guard
+from holdfast.core.nodes import NodeFacts
+from holdfast.core.terms import Terms
+from holdfast.core.votes import GRANTED, MISSING, Answer, Condition, Failure, Vote, failed
 from holdfast.wire import commands
-from holdfast.wire.keys import lock_key
-from holdfast.wire.scripts import EXCLUSIVE
+from holdfast.wire.keys import NODE_KEY, lock_key, mark_key, released_key
+from holdfast.wire.peer import Peer
+from holdfast.wire.scripts import SCRIPTS
+
+NOW = 1_767_225_600_000_000
+LOCK = Terms("{odd}\r\nnáme", 1500, 3, 0.05, guard=Guard(60_000))
+KEYS = [
+    lock_key(LOCK.name).encode(),
+    mark_key(LOCK.name).encode(),
+    NODE_KEY.encode(),
+    released_key(LOCK.name, "token").encode(),
+]
 
 
 def words_of(packed: bytes) -> list[bytes]:
@@ -20,48 +34,147 @@ def words_of(packed: bytes) -> list[bytes]:
     return words
 
 
-@pytest.mark.parametrize("verb", Verb)
-def test_what_is_said(verb: Verb) -> None:
-    command = Command(verb, "{odd}\r\nnáme", "token", 0 if verb is Verb.RELEASE else 1500)
-    rest = [b"1", lock_key(command.name).encode(), b"token"]
-    if verb is not Verb.RELEASE:
-        rest.append(b"1500")
-    script = EXCLUSIVE[verb]
-    assert words_of(commands.pack(command)) == [b"EVALSHA", script.sha.encode(), *rest]
-    assert words_of(commands.pack_whole(command)) == [b"EVAL", script.text.encode(), *rest]
+def ending(db: int = 0) -> bytes:
+    """Return the last words to a node whose clock has never been seen."""
+    return Peer(NodeClock(trusting=True), db).ending(10.0)
+
+
+def check(command: Command | NodeCommand, rest: list[bytes], last: bytes = b"") -> None:
+    """See that a command is said as it should be, whether or not its script goes with it."""
+    script = SCRIPTS[command.verb]
+    packed, whole = commands.pack(command), commands.pack_whole(command)
+    assert words_of(packed + last) == [b"EVALSHA", script.sha.encode(), *rest]
+    assert words_of(whole + last) == [b"EVAL", script.text.encode(), *rest]
+
+
+def test_what_asks_for_a_lock() -> None:
+    words = [b"1500", b"60000", b"0", b"token", b"0000000000000077", b"12", b"0000000000000"]
+    check(LOCK.request("token", 77), [b"3", *KEYS[:3], *words], ending(12))
+    check(LOCK.raise_("token", 77), [b"3", *KEYS[:3], *words], ending(12))
+    check(LOCK.renew("token", 77), [b"4", *KEYS[:2], KEYS[3], KEYS[2], *words], ending(12))
+
+
+def test_what_asks_for_one_without_a_guard_or_where_keys_are_evicted() -> None:
+    for guard, said in [(NO_GUARD, [b"0", b"0"]), (Guard(5000, evicting=True), [b"5000", b"1"])]:
+        terms = Terms(LOCK.name, 1500, 3, 0.05, guard=guard)
+        words = [b"1500", *said, b"token", b"1767225600000000", b"0", b"0000000000000"]
+        keys = [b"3", *KEYS[:3]] if guard.is_on else [b"2", *KEYS[:2]]  # all in one slot
+        check(terms.request("token", NOW), [*keys, *words], ending())
+
+
+def test_what_gives_it_back_has_no_last_words() -> None:
+    check(LOCK.release("token"), [b"2", KEYS[0], KEYS[3], b"token", b"0"])
+    check(LOCK.release("token", repaired=True), [b"2", KEYS[0], KEYS[3], b"token", b"2500"])
+
+
+@pytest.mark.parametrize("verb", [verb for verb in Verb if not verb.is_about_a_lock])
+def test_what_is_about_a_node(verb: Verb) -> None:
+    words = [b"1", KEYS[2], b"60000", b"1", b"2", b"3", b"0000000000000"]
+    check(NodeCommand(verb, LOCK.guard, "1", "2"), words, ending(3))
+
+
+def test_every_verb_has_its_script() -> None:
+    assert SCRIPTS.keys() == set(Verb)
+    assert len({script.sha for script in SCRIPTS.values()}) == len(Verb)
+
+
+def test_the_last_words_say_until_when_by_the_nodes_own_clock() -> None:
+    clock = NodeClock(trusting=False)
+    clock.meet(NOW, sent=100.0, heard=100.0)
+    peer = Peer(clock, 0)
+    packed = commands.pack(LOCK.request("token", 1)) + peer.ending(101.5)
+    until = NOW // 1000 + 1500 + int((JUMP + CREEP * 2.5) * 1000) + 1
+    assert words_of(packed)[-1] == b"%d" % until
 
 
 @pytest.mark.parametrize(
     ("reply", "vote"),
     [
-        ([1, 30000], GRANTED),
-        ([1, 0], GRANTED),
-        ([0, 1500], Vote(Answer.HELD, remaining_ms=1500)),
-        ([0, 0], Vote(Answer.HELD, remaining_ms=0)),
-        ([0, -1], Vote(Answer.HELD, remaining_ms=None)),
-        ([-1, -2], MISSING),
+        ([1, NOW, 0], GRANTED),
+        ([1, NOW, 500], Vote(Answer.GRANTED, mark=500)),
+        ([1, 0, 0], GRANTED),
+        ([0, NOW, 1500], Vote(Answer.HELD, remaining_ms=1500)),
+        ([0, NOW, 0], Vote(Answer.HELD, remaining_ms=0)),
+        ([0, NOW, -1], Vote(Answer.HELD, remaining_ms=None)),
+        ([-1, NOW, -2], MISSING),
+        ([-1, NOW, 1], MISSING),
+        ([2, NOW, 500], Vote(Answer.OUTBID, mark=500)),
+        ([-5, NOW, 0], Vote(Answer.DOUBTFUL)),
+        ([3, NOW, 1], Vote(Answer.TOLD, facts=(True,))),
+        ([3, NOW, 0], Vote(Answer.TOLD, facts=(False,))),
+        ([-3, NOW, 40], failed(Condition.LATE, "40 ms after its round was over")),
+        (
+            [-4, NOW, 30_000],
+            Vote(
+                Answer.FAILED,
+                remaining_ms=30_000,
+                failure=Failure(
+                    Condition.MAX_TTL, "30 s, longer than this client's; all must have the same"
+                ),
+            ),
+        ),
     ],
 )
 def test_votes(reply: list[int], vote: Vote) -> None:
     assert commands.vote_of(reply) == vote
 
 
+def test_what_a_node_says_of_itself() -> None:
+    marker = [b"run", b"me", b"until_ms", b"7"]
+    info = b"# Server\r\nrun_id:run\r\n\r\nrole:master\r\n"
+    reply = [3, NOW, b"run", b"history:0", marker, info]
+    facts = NodeFacts(
+        NOW,
+        "run",
+        "history:0",
+        {"run": "me", "until_ms": "7"},
+        {"run_id": "run", "role": "master"},
+    )
+    assert commands.vote_of(reply) == Vote(Answer.TOLD, facts=(facts,))
+
+
+HINT = "; hint: if it is new, client.nodes.init()"
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [
+        ("new", f"started 9 s ago and has no memory of its locks; abstains for 12 s more{HINT}"),
+        ("restarted", f"restarted 9 s ago; abstains for 12 s more{HINT}"),
+        (
+            "lost",
+            "was seen to have evicted keys or swapped databases 3 s ago; abstains for 12 s more",
+        ),
+        ("stepped", "its clock was seen to jump 3 s ago; abstains for 12 s more"),
+        ("drained", "drained 3 s ago; abstains; hint: client.nodes.admit()"),
+        ("something else", "something else; abstains for 12 s more"),
+    ],
+)
+def test_an_abstention_says_why_and_for_how_long(why: str, words: str) -> None:
+    vote = commands.vote_of([-2, NOW, 12_345, why.encode(), 3000, 9])
+    assert (vote.answer, vote.remaining_ms) == (Answer.ABSTAINED, 12_345)
+    assert vote.failure is not None
+    assert vote.failure.condition is Condition.ABSTAINING
+    assert str(vote) == words
+
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.binary(max_size=9) | st.text(max_size=9),
-    lambda inner: st.lists(inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=6),
 )
 
 
-@given(anything)
+@given(anything | st.lists(st.integers(-5, 4), min_size=2, max_size=4))
 def test_nothing_else_is_a_grant_or_a_refusal(reply: object) -> None:
     vote = commands.vote_of(reply)
     understood = (
         isinstance(reply, list)
-        and len(reply) == 2
-        and reply[0] in (1, 0, -1)
-        and isinstance(reply[1], int)
+        and len(reply) == 3
+        and reply[0] in (1, 0, -1, 2)
+        and all(isinstance(each, int) for each in reply)
     )
-    assert (vote.answer is Answer.FAILED) == (not understood)
+    said = vote.answer in (Answer.GRANTED, Answer.HELD, Answer.MISSING, Answer.OUTBID)
+    assert said == understood
 
 
 @given(st.text(max_size=60))
@@ -113,3 +226,11 @@ def test_a_key_has_one_hash_tag_with_the_whole_name(name: str) -> None:
     assert key.count("{") == key.count("}") == 1
     assert key.startswith("hf:{")
     assert key.endswith("}")
+
+
+@given(st.text(max_size=30))
+def test_all_keys_of_a_lock_share_its_hash_tag(name: str) -> None:
+    key = lock_key(name)
+    others = {mark_key(name), released_key(name, "a"), released_key(name, "b")}
+    assert len(others) == 3
+    assert all(other.startswith(f"{key}:") for other in others)

@@ -1,12 +1,12 @@
 """The flows, step by step: what they ask and tell, and what they make of the answers."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from holdfast.core.acquire import OUTAGE_PATIENCE, acquire
-from holdfast.core.effects import Ask, Effect, Sleep, Tell, Verb
+from holdfast.core.effects import Ask, Sleep, Tell, Verb
+from holdfast.core.guard import NO_GUARD
 from holdfast.core.outcomes import (
     Acquired,
     LossReason,
@@ -19,62 +19,26 @@ from holdfast.core.outcomes import (
 )
 from holdfast.core.release import release
 from holdfast.core.renew import renew
+from holdfast.core.retry import LARGEST_SPREAD, LONGEST_ABSENCE
 from holdfast.core.terms import Terms
-from holdfast.core.votes import GRANTED, MISSING, Answer, Condition, Vote, failed
+from holdfast.core.votes import GRANTED, MISSING, Answer, Condition, Failure, Vote, failed
+from holdfast.errors import Unreachable
+from holdfast.reports import error_of
+from holdfast.wire.endpoint import Endpoint
+from unit.transcript import STAMP, Numbered, Transcript, Votes
 
 HELD = Vote(Answer.HELD, remaining_ms=5000)
 DOWN = failed(Condition.UNREACHABLE)
 FORBIDDEN = failed(Condition.FORBIDDEN)
 TERMS = Terms("x", 10_000, 3, 0.05)
 VALID = 10 - 0.2 - 0.002
-
-Votes = Sequence[Vote | None]
-
-
-class Numbered:
-    """Tokens in order, and no chance at all."""
-
-    def __init__(self) -> None:
-        self.drawn = 0
-
-    def token(self) -> str:
-        self.drawn += 1
-        return f"t{self.drawn}"
-
-    def chance(self) -> float:
-        return 0.0
+FENCE = 7
 
 
-class Transcript:
-    """Drives a flow with given votes. A round takes 10 ms; one without a verdict its patience."""
-
-    def __init__(self, now: float = 100.0) -> None:
-        self.now = now
-        self.said: list[str] = []
-
-    def run(self, flow: Any, *rounds: Votes) -> Any:
-        answers = iter(rounds)
-        try:
-            effect: Effect = next(flow)
-            while True:
-                self.perform(effect, answers)
-                effect = flow.send(self.now)
-        except StopIteration as end:
-            return end.value
-
-    def perform(self, effect: Effect, answers: Any) -> None:
-        match effect:
-            case Ask(command, tally, until):
-                self.said.append(f"ask {command.verb.value} {command.token}")
-                for node, vote in enumerate(next(answers)):
-                    if vote is not None:
-                        tally.add(node, vote)
-                self.now = self.now + 0.01 if tally.verdict.value != "pending" else until
-            case Tell(command):
-                self.said.append(f"tell {command.verb.value} {command.token}")
-            case Sleep(until):
-                self.said.append("sleep")
-                self.now = max(self.now, until)
+def abstains(seconds: float) -> Vote:
+    """A node that may have forgotten, and grants nothing for so long."""
+    failure = Failure(Condition.ABSTAINING, f"restarted; abstains for {seconds:g} s more")
+    return Vote(Answer.ABSTAINED, remaining_ms=int(seconds * 1000), failure=failure)
 
 
 def acquiring(wait: float | None, *rounds: Votes, nodes: int = 3) -> tuple[Any, Transcript]:
@@ -87,6 +51,7 @@ def test_a_quorum_of_grants_wins_and_counts_from_before_the_round() -> None:
     outcome, transcript = acquiring(0.0, [GRANTED, GRANTED, None])
     assert isinstance(outcome, Acquired)
     assert outcome.valid_until == pytest.approx(100 + VALID)
+    assert outcome.fence == STAMP
     assert transcript.said == ["ask request t1"]
 
 
@@ -159,6 +124,82 @@ def test_an_outage_that_ends_is_waited_for() -> None:
     assert isinstance(outcome, Acquired)
 
 
+# -- nodes that abstain ---------------------------------------------------------------------------
+
+
+def abstaining(seconds: float, *others: Vote | None) -> list[Votes]:
+    """Rounds in which nodes abstain for ever shorter, asked once a second: until they grant."""
+    left = [abstains(seconds - turn) for turn in range(int(seconds))]
+    return [[each] * (3 - len(others)) + list(others) for each in left]
+
+
+@pytest.mark.parametrize("others", [(), (GRANTED,), (HELD,), (DOWN,), (None,)])
+def test_who_abstains_is_waited_for_beyond_any_outage(others: Votes) -> None:
+    outcome, transcript = acquiring(None, *abstaining(62.0, *others), [GRANTED] * 3)
+    assert isinstance(outcome, Acquired)
+    assert outcome.token == "t63"
+    assert transcript.now - 100 > 2 * OUTAGE_PATIENCE
+    assert transcript.pauses == [LONGEST_ABSENCE] * 62, "once a second: it may be admitted"
+
+
+@pytest.mark.parametrize("seconds", [0.5, 0.03, 0.001])
+def test_at_its_end_it_is_asked_at_once(seconds: float) -> None:
+    outcome, transcript = acquiring(None, [abstains(seconds)] * 3, [GRANTED] * 3)
+    assert isinstance(outcome, Acquired)
+    assert transcript.pauses == [pytest.approx(seconds)]
+
+
+def test_the_soonest_that_make_up_a_quorum_decide() -> None:
+    votes = [abstains(0.9), abstains(0.3), abstains(0.6)]
+    _, transcript = acquiring(None, votes, [GRANTED] * 3)
+    assert transcript.pauses == [pytest.approx(0.6)]
+
+
+def test_an_abstention_that_is_just_over_is_no_busy_loop() -> None:
+    _, transcript = acquiring(None, [abstains(0.0)] * 3, [GRANTED] * 3)
+    assert 0 < transcript.pauses[0] <= LARGEST_SPREAD
+
+
+def test_a_minority_that_abstains_does_not_matter() -> None:
+    outcome, _ = acquiring(0.0, [GRANTED, abstains(60), GRANTED])
+    assert isinstance(outcome, Acquired)
+    outcome, _ = acquiring(0.0, [HELD, abstains(60), HELD])
+    assert outcome.why is Miss.BUSY
+    outcome, transcript = acquiring(None, [HELD, abstains(60), GRANTED], [GRANTED] * 3)
+    assert isinstance(outcome, Acquired)
+    assert transcript.pauses[0] <= LARGEST_SPREAD, "the holder may let go at any time"
+
+
+def test_an_outage_with_an_abstention_is_an_outage() -> None:
+    outcome, transcript = acquiring(None, *[[abstains(60), DOWN, DOWN]] * 5000)
+    assert outcome.why is Miss.UNREACHABLE
+    assert OUTAGE_PATIENCE <= transcript.now - 100 < OUTAGE_PATIENCE + 1
+
+
+def test_an_outage_counts_from_when_nobody_abstained_any_more() -> None:
+    outcome, transcript = acquiring(None, *abstaining(40.0), *[[DOWN] * 3] * 5000)
+    assert outcome.why is Miss.UNREACHABLE
+    assert 39 + OUTAGE_PATIENCE <= transcript.now - 100 < 42 + OUTAGE_PATIENCE
+
+
+@pytest.mark.parametrize(("wait", "rounds"), [(0.0, 1), (2.5, 4)])
+def test_whoever_waits_no_longer_hears_what_the_nodes_said(wait: float, rounds: int) -> None:
+    outcome, transcript = acquiring(wait, *[[abstains(60), abstains(50), None]] * 9)
+    assert outcome.why is Miss.UNREACHABLE
+    assert transcript.said.count("sleep") == rounds - 1
+    assert [line for line in transcript.said if line.startswith("tell")] == [
+        f"tell release t{number}" for number in range(1, rounds + 1)
+    ]
+    nodes = [Endpoint(path=f"/node/{number}") for number in range(3)]
+    error = error_of(nodes, "x", outcome, NO_GUARD)
+    assert isinstance(error, Unreachable)
+    assert [str(report) for report in error.reports] == [
+        "unix:///node/0: restarted; abstains for 60 s more",
+        "unix:///node/1: restarted; abstains for 50 s more",
+        "unix:///node/2: no answer in time",
+    ]
+
+
 @pytest.mark.parametrize(
     ("nodes", "granted", "won"), [(2, 1, False), (2, 2, True), (4, 2, False), (4, 3, True)]
 )
@@ -226,13 +267,15 @@ def renewing(
     votes: Votes, *, valid_until: float = 105.0, now: float = 100.0
 ) -> tuple[Any, list[str]]:
     transcript = Transcript(now)
-    flow = renew(TERMS, "t", valid_until=valid_until, now=now)
+    flow = renew(TERMS, "t", fence=FENCE, valid_until=valid_until, now=now)
     return transcript.run(flow, votes), transcript.said
 
 
 def test_renewal_takes_a_quorum() -> None:
     outcome, said = renewing([GRANTED, None, GRANTED])
-    assert outcome == Renewed(pytest.approx(100 + VALID))
+    assert isinstance(outcome, Renewed)
+    assert outcome.valid_until == pytest.approx(100 + VALID)
+    assert not outcome.tally.gaps
     assert said == ["ask renew t"]
 
 
@@ -259,6 +302,47 @@ def test_a_denied_renewal_is_a_loss_and_is_cleared(votes: Votes, reason: LossRea
     assert said == ["ask renew t", "tell release t"]
 
 
+def test_votes_that_are_missing_in_the_minority_do_not_matter() -> None:
+    outcome, said = renewing([GRANTED, MISSING, GRANTED])
+    assert isinstance(outcome, Renewed)
+    assert outcome.valid_until == pytest.approx(100 + VALID)
+    assert outcome.tally.gaps, "the next one should repair it"
+    assert said == ["ask renew t"]
+
+
+@pytest.mark.parametrize("fence", [0, FENCE])
+def test_a_renewal_bears_the_fence_if_it_repairs_and_its_release_is_noted(fence: int) -> None:
+    flow = renew(TERMS, "t", fence=fence, valid_until=105.0, now=100.0)
+    ask = next(flow)
+    assert isinstance(ask, Ask)
+    assert (ask.command.verb, ask.command.stamp) == (Verb.RENEW, fence)
+    for node in range(3):
+        ask.tally.add(node, MISSING)
+    told = flow.send(100.01)
+    assert isinstance(told, Tell)
+    assert told.command.ttl_ms > TERMS.ttl_ms, "an earlier renewal may have repaired it"
+
+
+@pytest.mark.parametrize(
+    ("votes", "why"),
+    [
+        ([abstains(60)] * 3, LossReason.FORGOTTEN),
+        ([GRANTED, abstains(60), abstains(60)], LossReason.FORGOTTEN),
+        ([GRANTED, abstains(60), None], LossReason.FORGOTTEN),
+        ([GRANTED, abstains(60), DOWN], LossReason.FORGOTTEN),
+        ([GRANTED, abstains(60), MISSING], LossReason.FORGOTTEN),
+        ([abstains(60), DOWN, DOWN], LossReason.UNREACHABLE),
+        ([GRANTED, MISSING, DOWN], LossReason.UNREACHABLE),
+        ([GRANTED, None, None], LossReason.UNREACHABLE),
+    ],
+)
+def test_who_abstains_denies_nothing(votes: Votes, why: LossReason) -> None:
+    outcome, said = renewing(votes)
+    assert isinstance(outcome, Unsure)
+    assert outcome.why is why
+    assert said == ["ask renew t"], "the lease is left alone"
+
+
 def test_a_lease_that_has_ended_is_not_even_asked_about() -> None:
     outcome, said = renewing([GRANTED] * 3, valid_until=100.0)
     assert outcome == Lost(LossReason.EXPIRED)
@@ -272,7 +356,7 @@ def test_a_renewal_that_is_seen_too_late_revives_nothing() -> None:
 
 
 def test_a_renewal_waits_no_longer_than_the_lease_lasts() -> None:
-    flow = renew(TERMS, "t", valid_until=100.02, now=100.0)
+    flow = renew(TERMS, "t", fence=FENCE, valid_until=100.02, now=100.0)
     ask = next(flow)
     assert isinstance(ask, Ask)
     assert ask.until == 100.02

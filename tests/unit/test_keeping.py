@@ -22,13 +22,15 @@ VALID = TTL - 0.6 - 0.002
 ALL, NONE, GONE = [GRANTED] * 3, [None] * 3, [MISSING] * 3
 DOWN = [failed(Condition.UNREACHABLE)] * 3
 TAKEN = [Vote(Answer.HELD, remaining_ms=9000)] * 3
+FORGOTTEN = [GRANTED] + [Vote(Answer.ABSTAINED, remaining_ms=62_000)] * 2
 BEGAN = 1000.0
+FENCE = 7
 
 Votes = Sequence[Vote | None]
 
 
 def holding_of(**terms: Any) -> Holding:
-    return Holding(Terms("x", int(TTL * 1000), 3, 0.05, **terms), "t", BEGAN + VALID)
+    return Holding(Terms("x", int(TTL * 1000), 3, 0.05, **terms), "t", BEGAN + VALID, FENCE)
 
 
 class Owner:
@@ -123,6 +125,56 @@ def test_asks_again_and_again_where_nodes_fail_at_once() -> None:
     assert asked == [pytest.approx(9.9 + 2 * turn, abs=0.2) for turn in range(10)]
     assert [line for line in log if "endangered" in line] == ["24.4 endangered"]
     assert log[-2:] == ["29.4 lost: unreachable", "29.4 tell release"]
+
+
+def test_what_too_many_nodes_have_forgotten_is_lost_at_its_end_and_not_before() -> None:
+    keeper = Keeper(holding_of())
+    log = keeper.run(*repeat(FORGOTTEN, 30))
+    assert [line for line in log if "endangered" in line] == ["24.4 endangered"]
+    assert log[-2:] == ["29.4 lost: forgotten", "29.4 tell release"]
+    assert keeper.holding.reason is LossReason.FORGOTTEN
+
+
+def test_the_last_try_says_why_it_is_lost() -> None:
+    keeper = Keeper(holding_of())
+    assert keeper.run(*repeat(FORGOTTEN, 5), *repeat(DOWN, 30))[-2].endswith("lost: unreachable")
+    keeper = Keeper(holding_of())
+    assert keeper.run(*repeat(DOWN, 5), *repeat(FORGOTTEN, 30))[-2].endswith("lost: forgotten")
+
+
+def test_what_was_unsure_and_is_renewed_is_not_forgotten() -> None:
+    holding = holding_of(max_hold=60.0)
+    keeper = Keeper(holding)
+    log = keeper.run(FORGOTTEN, *repeat(ALL, 30))
+    assert log[:4] == ["9.9 renew", "9.9 unsure", "11.9 renew", "11.9 kept"]
+    assert holding.unsure is None
+    assert holding.reason is LossReason.MAX_HOLD
+
+
+def test_what_is_missing_in_the_minority_is_repaired_the_next_time() -> None:
+    gap = [GRANTED, GRANTED, MISSING]
+    stamps: list[int] = []
+
+    class Noting(Keeper):
+        def _perform(self, effect: Any, answers: Any) -> None:
+            super()._perform(effect, answers)
+            if isinstance(effect, Ask):
+                stamps.append(effect.command.stamp)
+            elif isinstance(effect, Tell):
+                stamps.append(effect.command.ttl_ms)
+
+    keeper = Noting(holding_of())
+    keeper.run(ALL, gap, DOWN, gap, ALL, ALL, GONE)
+    noted = int(TTL * 1000) + 1000
+    assert stamps == [0, 0, FENCE, FENCE, FENCE, 0, 0, noted]
+    keeper = Noting(holding_of())
+    stamps.clear()
+    keeper.run(gap, GONE)
+    assert stamps == [0, FENCE, noted], "its release outlives the repair"
+    keeper = Noting(holding_of())
+    stamps.clear()
+    keeper.run(gap, ALL, *repeat(DOWN, 30))
+    assert stamps[-1] == TTL * 1000 + 1000, "also if it is lost for another reason, later"
 
 
 def test_recovers_and_warns_anew_the_next_time() -> None:
@@ -255,7 +307,7 @@ def test_no_grace_no_warning() -> None:
 def test_leases_of_all_ttls_are_due_on_one_grid() -> None:
     dues = set()
     for began in range(1000, 1100):
-        holding = Holding(Terms("x", 30_000, 1, 0.05), "t", began / 100 + VALID)
+        holding = Holding(Terms("x", 30_000, 1, 0.05), "t", began / 100 + VALID, FENCE)
         sleep = next(keep(holding, Owner()))
         assert isinstance(sleep, Sleep)
         assert 0 <= began / 100 + 10 - sleep.until < 10 / 64
@@ -273,7 +325,7 @@ def test_woken_when_it_asked_to_be_it_never_sleeps_until_then_again(
     began: float, ttl_ms: int, max_hold: float | None, renewing: bool
 ) -> None:
     terms = Terms("x", ttl_ms, 3, 0.05, renewing=renewing, max_hold=max_hold)
-    flow = keep(Holding(terms, "t", began + terms.validity), Owner())
+    flow = keep(Holding(terms, "t", began + terms.validity, FENCE), Owner())
     slept_until, now = -math.inf, began
     effect = next(flow)
     for _ in range(40):

@@ -12,7 +12,9 @@ from holdfast.core.votes import GRANTED, MISSING, Answer, Condition, Verdict, Vo
 HELD = Vote(Answer.HELD, remaining_ms=1000)
 DOWN = failed(Condition.UNREACHABLE)
 FORBIDDEN = failed(Condition.FORBIDDEN)
-VOTES = [GRANTED, HELD, MISSING, DOWN, FORBIDDEN]
+ABSTAINS = Vote(Answer.ABSTAINED, remaining_ms=1000)
+OUTBID = Vote(Answer.OUTBID, mark=7)
+VOTES = [GRANTED, HELD, MISSING, DOWN, FORBIDDEN, ABSTAINS, OUTBID]
 
 
 @pytest.mark.parametrize(("nodes", "quorum"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4)])
@@ -74,6 +76,9 @@ def tally_of(*votes: Vote | None) -> Tally:
         ((HELD, HELD, None, None), False),  # decided early: nobody waited for the last two
         ((DOWN, None, GRANTED, None, GRANTED), True),
         ((DOWN, HELD, DOWN, None, None), False),
+        ((ABSTAINS, ABSTAINS, GRANTED), True),
+        ((ABSTAINS, DOWN, GRANTED), True),
+        ((ABSTAINS, HELD, GRANTED), False),
     ],
 )
 def test_silence_and_failure_are_not_refusal(votes: tuple[Vote | None, ...], cut_off: bool) -> None:
@@ -84,6 +89,7 @@ def test_denied_takes_more_than_a_minority_of_refusals() -> None:
     assert tally_of(MISSING, MISSING, GRANTED).denied
     assert tally_of(MISSING, HELD, GRANTED).denied
     assert not tally_of(MISSING, DOWN, GRANTED).denied
+    assert not tally_of(MISSING, ABSTAINS, GRANTED).denied
     assert not tally_of(MISSING, MISSING, GRANTED, GRANTED, GRANTED).denied
 
 
@@ -91,6 +97,60 @@ def test_hopeless_is_what_asking_again_does_not_change() -> None:
     assert tally_of(FORBIDDEN, FORBIDDEN, GRANTED).hopeless
     assert not tally_of(FORBIDDEN, DOWN, GRANTED).hopeless
     assert not tally_of(DOWN, DOWN, DOWN).hopeless
+    assert not tally_of(ABSTAINS, ABSTAINS, FORBIDDEN).hopeless
+
+
+@pytest.mark.parametrize(
+    ("votes", "abstained"),
+    [
+        ((ABSTAINS,), True),
+        ((ABSTAINS, ABSTAINS, ABSTAINS), True),
+        ((ABSTAINS, ABSTAINS, None), True),
+        ((ABSTAINS, GRANTED, None), True),
+        ((ABSTAINS, DOWN, GRANTED), True),
+        ((ABSTAINS, DOWN, DOWN), False),
+        ((ABSTAINS, DOWN, None), True),  # decided early: the last one was not waited for
+        ((ABSTAINS, None, None), False),
+        ((DOWN, DOWN, DOWN), False),
+        ((GRANTED, GRANTED, GRANTED), False),
+    ],
+)
+def test_abstained_is_what_would_be_a_quorum(
+    votes: tuple[Vote | None, ...], abstained: bool
+) -> None:
+    assert tally_of(*votes).abstained is abstained
+
+
+@pytest.mark.parametrize("vote", VOTES)
+def test_a_gap_is_where_a_node_does_not_have_it(vote: Vote) -> None:
+    gap = vote in (MISSING, ABSTAINS)
+    assert tally_of(GRANTED, vote, GRANTED).gaps is gap
+    late = tally_of(GRANTED, GRANTED, None)
+    late.note_late(vote)
+    assert late.gaps is gap
+    assert late.votes[2] is None, "it does not count"
+
+
+def marked(mark: int) -> Vote:
+    return Vote(Answer.GRANTED, mark=mark)
+
+
+@pytest.mark.parametrize(
+    ("votes", "accepted", "marks"),
+    [
+        ((GRANTED, GRANTED, None), True, []),
+        ((GRANTED, marked(7), GRANTED), True, [7]),
+        ((GRANTED, marked(7), None), False, [7]),
+        ((marked(9), marked(7), GRANTED), False, [9, 7]),
+        ((GRANTED, marked(7), GRANTED, marked(8)), False, [7, 8]),
+        ((GRANTED, OUTBID, HELD), False, [7]),
+    ],
+)
+def test_accepted_is_granted_by_a_quorum_with_nothing_in_the_way(
+    votes: tuple[Vote | None, ...], accepted: bool, marks: list[int]
+) -> None:
+    tally = tally_of(*votes)
+    assert (tally.accepted, tally.marks) == (accepted, marks)
 
 
 def held(milliseconds: int | None) -> Vote:
@@ -106,6 +166,9 @@ def held(milliseconds: int | None) -> Vote:
         ((held(900), held(300), GRANTED), 0.3),
         ((held(900), GRANTED, GRANTED), 0.0),
         ((DOWN, held(400), GRANTED), 0.0),
+        ((ABSTAINS, ABSTAINS, GRANTED), 1.0),
+        ((ABSTAINS, held(400), GRANTED), 0.4),
+        ((ABSTAINS, held(None), held(None)), None),
     ],
 )
 def test_when_enough_nodes_may_be_free(votes: tuple[Vote, ...], seconds: float | None) -> None:

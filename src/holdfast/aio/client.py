@@ -27,6 +27,7 @@ from ..naming import NameTemplate, name_of
 from ..options import check_cancel_on_lost, check_name, check_on_event, check_owner
 from ..settings import (
     DEFAULT_MAX_HOLD,
+    DEFAULT_MAX_TTL,
     DEFAULT_NODE_TIMEOUT,
     DEFAULT_TTL,
     UNSET,
@@ -37,6 +38,7 @@ from ..shelf import Shelf
 from .documented import documented_like
 from .lease import AsyncLease
 from .lock import AsyncLock
+from .nodes import AsyncNodes
 from .tasks import ACQUIRING, Mine, this_task
 
 P = ParamSpec("P")
@@ -50,6 +52,10 @@ def connect(
     renew: bool = True,
     max_hold: float | None = DEFAULT_MAX_HOLD,
     node_timeout: float = DEFAULT_NODE_TIMEOUT,
+    guard: bool | None = None,
+    max_ttl: float = DEFAULT_MAX_TTL,
+    durable: bool = False,
+    allow_eviction: bool = False,
     on_event: Callable[[Event], object] | None = None,
 ) -> "AsyncClient":
     """Describe one node, or a quorum of independent ones, for asyncio.
@@ -60,11 +66,22 @@ def connect(
     """
     hook = check_on_event(on_event)
     settings = read_settings(
-        nodes, ttl=ttl, wait=wait, renew=renew, max_hold=max_hold, node_timeout=node_timeout
+        nodes,
+        ttl=ttl,
+        wait=wait,
+        renew=renew,
+        max_hold=max_hold,
+        node_timeout=node_timeout,
+        guard=guard,
+        max_ttl=max_ttl,
+        durable=durable,
+        allow_eviction=allow_eviction,
     )
     journal = Journal(settings.endpoints, hook)
-    driver = AsyncDriver(settings.endpoints, node_timeout=settings.node_timeout, health=journal)
-    return AsyncClient(driver, settings, Keeper(settings.endpoints, journal), journal)
+    fleet = settings.fleet(journal)
+    driver = AsyncDriver(fleet, node_timeout=settings.node_timeout)
+    source = SystemSource(fleet.clocks)
+    return AsyncClient(driver, settings, Keeper(fleet), journal, source=source)
 
 
 @documented_like(Client)
@@ -81,18 +98,25 @@ class AsyncClient:
         keeper: KeeperPort,
         journal: Journal,
         *,
-        source: Source | None = None,
+        source: Source,
         calls: Caller | None = None,
     ) -> None:
         self._driver = driver
         self._settings = settings
         self._keeper = keeper
         self._journal = journal
-        self._source = source or SystemSource()
+        self._source = source
+        self._unmet = settings.guard.is_on
+        """True until somebody has seen whether the nodes are new."""
         self._mine: ContextVar[Mine] = ContextVar("holdfast leases")
         calls = calls or SideBySide("holdfast-callback")
         self._home = Home(driver, keeper, journal, calls, self._shelf)
         after_fork(self)
+
+    @property
+    def nodes(self) -> AsyncNodes:
+        """The nodes themselves: what they remember, and how to tell them otherwise."""
+        return AsyncNodes(self._driver, self._settings)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -233,6 +257,11 @@ class AsyncClient:
 
     def __repr__(self) -> str:
         return f"<AsyncClient of {', '.join(self.addresses)}>"
+
+    async def _meet(self) -> None:
+        """Look at the nodes before the first request: if all are new, they are initialised."""
+        await self._driver.run(self._settings.bootstrap)
+        self._unmet = False
 
     def _lease_of(self, holding: Holding, *, tied: bool, cancels: bool) -> AsyncLease:
         shelf = self._shelf() if tied else self._home.common

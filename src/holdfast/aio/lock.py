@@ -56,14 +56,16 @@ class AsyncLock:
     async def acquire(self, *, wait: float | None = UNSET) -> AsyncLease:
         client, terms = self._client, self._terms
         seconds = self._wait if wait is UNSET else check_wait(wait)
+        if client._unmet:
+            await client._meet()
         since = client._driver.now()
         client._keeper.ready(needed=terms.renewing)
         outcome = await client._driver.run(
             lambda now: acquire(terms, client._source, now=now, wait=seconds)
         )
         if not isinstance(outcome, Acquired):
-            raise error_of(client._settings.endpoints, terms.name, outcome)
-        holding = Holding(terms, outcome.token, outcome.valid_until)
+            raise error_of(client._settings.endpoints, terms.name, outcome, terms.guard)
+        holding = Holding(terms, outcome.token, outcome.valid_until, outcome.fence)
         lease = client._lease_of(holding, tied=self._tied, cancels=self._cancels)
         if client._journal.hook is not None:
             client._journal.acquired(holding, client._driver.now() - since)

@@ -14,21 +14,36 @@ Effects and commands are made in every round, so they are plain dataclasses: fro
 times as much, named tuples twice. Nobody changes them.
 """
 
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
 
+from .guard import NO_GUARD, Guard
 from .outcomes import Endangered, Kept, Lost, Unsure
 from .tally import Tally
 
 
 class Verb(Enum):
-    """What is said to a node about a lock."""
+    """What is said to a node: about a lock, and then about the node itself."""
 
     REQUEST = "request"
+    RAISE = "raise"
     RENEW = "renew"
     RELEASE = "release"
+
+    EXAMINE = "examine"
+    STATUS = "status"
+    INIT = "init"
+    ADMIT = "admit"
+    DRAIN = "drain"
+    SUSPECT = "suspect"
+    ADOPT = "adopt"
+
+    @property
+    def is_about_a_lock(self) -> bool:
+        """True if it is about a lock, False if it is about the node itself."""
+        return self in (Verb.REQUEST, Verb.RAISE, Verb.RENEW, Verb.RELEASE)
 
     __hash__ = object.__hash__  # members are single: their identity is the cheapest hash
 
@@ -41,15 +56,33 @@ class Command:
     name: str
     token: str
     ttl_ms: int = 0
+    stamp: int = 0
+    """Proposed as a fence; with a renewal, the lease's own."""
+    guard: Guard = NO_GUARD
+
+
+@dataclass(slots=True)
+class NodeCommand:
+    """One sentence to a node about itself."""
+
+    verb: Verb
+    guard: Guard
+    first: str = "0"
+    second: str = "0"
+    """What else the verb needs."""
+    token: str = ""
+    """Nothing: it is not about a lease."""
 
 
 @dataclass(slots=True)
 class Ask:
     """Say `command` to every node and count the votes."""
 
-    command: Command
+    command: Command | NodeCommand
     tally: Tally
     until: float
+    to: Collection[int] | None = None
+    """Only to these nodes, if it is not None."""
 
 
 @dataclass(slots=True)
@@ -88,6 +121,9 @@ class Source(Protocol):
 
     def token(self) -> str:
         """Return a secret that nobody can guess and nobody ever had before."""
+
+    def stamp(self) -> int:
+        """Return a number of microseconds that a quorum of the nodes' clocks has reached."""
 
     def chance(self) -> float:
         """Return a random number in [0, 1)."""

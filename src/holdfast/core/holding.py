@@ -14,6 +14,7 @@ there is told so: appending to a list is one step.
 from enum import Enum
 
 from .outcomes import LossReason
+from .tally import Tally
 from .terms import Terms
 
 
@@ -31,18 +32,23 @@ class Holding:
     __slots__ = (
         "_ends",
         "_found",
+        "_last",
         "asked",
         "began",
+        "fence",
         "hold_until",
+        "repaired",
         "terms",
         "token",
         "unsure",
         "valid_until",
     )
 
-    def __init__(self, terms: Terms, token: str, valid_until: float) -> None:
+    def __init__(self, terms: Terms, token: str, valid_until: float, fence: int) -> None:
         self.terms = terms
         self.token = token
+        self.fence = fence
+        """Above that of every lease that this lock had before."""
         self.began = began = valid_until - terms.validity
         """When the round that won it was sent."""
         self.hold_until = hold_until = began + terms.max_hold
@@ -50,8 +56,12 @@ class Holding:
         self.valid_until = valid_until if valid_until < hold_until else hold_until
         self.asked = False
         """True if the keeper has ever asked to renew it: then its release has to go behind that."""
-        self.unsure = False
-        """True if too few nodes have answered the last renewal."""
+        self.repaired = False
+        """True if somebody has ever asked to repair it: its release has to outlive that."""
+        self._last: Tally | None = None
+        """The votes of the last renewal that counted."""
+        self.unsure: LossReason | None = None
+        """Why the last renewal did not count, if too few nodes have answered it."""
         self._ends: list[tuple[State, LossReason | None]] = []
         self._found: LossReason | None = None
 
@@ -82,18 +92,29 @@ class Holding:
     def _why_over(self) -> LossReason:
         if self.is_at_its_bound:
             return LossReason.MAX_HOLD
-        return LossReason.UNREACHABLE if self.unsure else LossReason.EXPIRED
+        return self.unsure or LossReason.EXPIRED
 
     @property
     def is_at_its_bound(self) -> bool:
         """True if renewing cannot make it any longer."""
         return self.valid_until >= self.hold_until
 
-    def renewed(self, valid_until: float) -> None:
+    def repair(self) -> int:
+        """Return the fence to repair the lease with, if nodes are known to be without it, else 0.
+
+        Whoever asks is about to do it.
+        """
+        if self._last is None or not self._last.gaps:
+            return 0
+        self.repaired = True
+        return self.fence
+
+    def renewed(self, valid_until: float, tally: Tally | None = None) -> None:
         """Take note of a renewal. It can lengthen a lease, and not bring one back (L6)."""
+        self._last = tally
         if not self._ends:
             self.valid_until = max(self.valid_until, min(valid_until, self.hold_until))
-            self.unsure = False
+            self.unsure = None
 
     def lose(self, reason: LossReason) -> bool:
         """Take note of a loss; True if that is how the lease ended."""

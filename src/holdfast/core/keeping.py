@@ -47,7 +47,9 @@ def keep(holding: Holding, owner: Owner) -> Care:
             return
         if now >= end:
             if (yield from _lose(holding, holding.loss(now))):
-                yield Tell(terms.release(holding.token))  # so that it is in nobody's way
+                yield Tell(
+                    terms.release(holding.token, repaired=holding.repaired)
+                )  # so that it is in nobody's way
             return
         if holding.is_at_its_bound:
             due = math.inf
@@ -65,21 +67,23 @@ def keep(holding: Holding, owner: Owner) -> Care:
             outcome = yield from renew(
                 terms,
                 holding.token,
+                fence=holding.repair(),
                 valid_until=end,
                 now=now,
                 patience=_patience(holding, now, warned=warned_of == end),
             )
             match outcome:
-                case Renewed(valid_until):
-                    holding.renewed(valid_until)
+                case Renewed(valid_until, tally):
+                    holding.renewed(valid_until, tally)
                     yield Note(Kept(holding.valid_until, late_by=asked - due))
                     due = next_due(holding, asked)
                 case Unsure():
-                    holding.unsure = True
+                    holding.unsure = outcome.why
                     now = yield Note(outcome)
                     due = max(now, asked + terms.ttl * RETRY_SHARE)
                 case Lost(LossReason.EXPIRED):  # for want of answers: it was asked in time
-                    holding.unsure = True  # and lost, unless it was renewed by hand meanwhile
+                    # And lost, unless it was renewed by hand meanwhile.
+                    holding.unsure = holding.unsure or LossReason.UNREACHABLE
                 case Lost(reason):
                     yield from _lose(holding, reason)
                     return

@@ -28,6 +28,8 @@ class LossReason(Enum):
     """The key is gone: deleted from outside, or forgotten by the nodes."""
     UNREACHABLE = "unreachable"
     """Too few nodes answered its renewals until its time was up."""
+    FORGOTTEN = "forgotten"
+    """So many nodes have lost their memory, and abstain, that it could not be renewed in time."""
     OWNER_DIED = "owner died"
     """The thread or task that had acquired it has ended, and it was not renewed any more."""
     MAX_HOLD = "held for too long"
@@ -41,6 +43,8 @@ class Acquired:
     token: str
     valid_until: float
     tally: Tally
+    fence: int
+    """Above that of every lease that this lock had before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Renewed:
     """The lease holds on until `valid_until`."""
 
     valid_until: float
+    tally: Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,11 @@ class Unsure:
     """Too few nodes answered the renewal: the lease holds until its old `valid_until`."""
 
     tally: Tally
+
+    @property
+    def why(self) -> LossReason:
+        """Why the lease will be lost if that goes on."""
+        return LossReason.FORGOTTEN if self.tally.abstained else LossReason.UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,20 +8,23 @@ from .terms import Terms
 from .votes import Verdict
 
 
-def release(terms: Terms, token: str, *, valid_until: float, now: float) -> Flow[Released | Lost]:
-    """Release a lease that is valid until `valid_until`.
+def release(
+    terms: Terms, token: str, *, valid_until: float, now: float, repaired: bool = True
+) -> Flow[Released | Lost]:
+    """Release a lease that is valid until `valid_until`, and may have been `repaired`.
 
     A lease whose time was up, or that a quorum does not know any more, was lost before: the last
     part of the work it covered was not protected, and the caller must hear of it.
     """
     expired = now >= valid_until
     tally = Tally(terms.nodes, terms.quorum)
+    command = terms.release(token, repaired=repaired)
     try:
-        yield Ask(terms.release(token), tally, now + terms.patience)  # L5: to every node
+        yield Ask(command, tally, now + terms.patience)  # L5: to every node
     except GeneratorExit:  # the driver itself is gone: there is nobody left to tell
         raise
     except BaseException:
-        yield Tell(terms.release(token))  # L7; saying it twice is saying it once
+        yield Tell(command)  # L7; saying it twice is saying it once
         raise
     if expired:
         return Lost(LossReason.EXPIRED)

@@ -11,6 +11,15 @@ LARGEST_SPREAD = 0.16
 """A waiter finds a freed lock within this time, plus a round."""
 
 
+LONGEST_ABSENCE = 1.0
+"""Nodes that abstain are asked again after this at the latest: somebody may have admitted them."""
+
+
+def pause_for(remaining: float, chance: float) -> float:
+    """Return the seconds to pause while so many nodes abstain that nobody can be granted."""
+    return min(remaining, LONGEST_ABSENCE) + chance * FIRST_SPREAD
+
+
 def pause(chance: float, measured: float, misses: int, remaining: float | None) -> float:
     """Return the seconds to pause after the `misses`-th miss in a row.
 

@@ -12,10 +12,17 @@ def quorum_of(nodes: int) -> int:
     return nodes // 2 + 1
 
 
+_GAPS = (Answer.MISSING, Answer.DOUBTFUL, Answer.ABSTAINED)
+
+_FOR_A_WHILE = (Answer.HELD, Answer.MISSING, Answer.OUTBID, Answer.ABSTAINED)
+
+
 class Tally:
     """The votes of one round, by node."""
 
-    __slots__ = ("against", "failed", "granted", "nodes", "quorum", "verdict", "votes")
+    __slots__ = (
+        "against", "failed", "gaps", "granted", "marks", "nodes", "quorum", "verdict", "votes",
+    )  # fmt: skip
 
     def __init__(self, nodes: int, quorum: int = 0) -> None:
         """Count the votes of so many nodes; `quorum` spares who knows it from counting again."""
@@ -24,8 +31,13 @@ class Tally:
         self.votes: list[Vote | None] = [None] * nodes
         self.granted = 0
         self.against = 0
-        """Nodes that can no longer grant: refused, missing or failed."""
+        """Nodes that can no longer grant: refused, missing, abstaining or failed."""
         self.failed = 0
+        """Those of them that say nothing about who holds the lock: failed, or abstaining."""
+        self.gaps = False
+        """True if a node said that it does not have what it should, perhaps after the verdict."""
+        self.marks: list[int] = []
+        """Marks that stand in the way of the fence that was proposed."""
         self.verdict = Verdict.PENDING
 
     def add(self, node: int, vote: Vote) -> None:
@@ -35,24 +47,53 @@ class Tally:
         self.votes[node] = vote
         if vote.answer is Answer.GRANTED:
             self.granted += 1
+            if vote.mark:
+                self.marks.append(vote.mark)
             if self.granted == self.quorum:
                 self.verdict = Verdict.WON
         else:
             self.against += 1
-            if vote.answer is Answer.FAILED:
+            if vote.mark:
+                self.marks.append(vote.mark)
+            if vote.answer is Answer.FAILED or vote.answer is Answer.ABSTAINED:
                 self.failed += 1
+            self.note_late(vote)
             if self.against > self.nodes - self.quorum and self.verdict is Verdict.PENDING:
                 self.verdict = Verdict.LOST
 
+    def note_late(self, vote: Vote) -> None:
+        """Take note of a vote that may have come too late to count."""
+        if vote.answer in _GAPS:
+            self.gaps = True
+
+    @property
+    def accepted(self) -> bool:
+        """True if a quorum has granted and accepted the proposed fence."""
+        return self.granted - len(self.marks) >= self.quorum
+
+    @property
+    def abstained(self) -> bool:
+        """True if a quorum would be there, but for nodes that abstain."""
+        away = sum(vote is not None and vote.answer is Answer.ABSTAINED for vote in self.votes)
+        return away > 0 and self.failed + self._silent - away <= self.nodes - self.quorum
+
+    @property
+    def outbid(self) -> bool:
+        """True if nobody else has the lock, but no fence could be agreed on."""
+        return any(vote is not None and vote.answer is Answer.OUTBID for vote in self.votes)
+
     @property
     def cut_off(self) -> bool:
-        """True if failure and silence alone stand in the way of a quorum: nobody can know.
+        """True if failure, abstention and silence alone stand in the way of a quorum: nobody knows.
 
         Silence counts against a node only once the round is over without a verdict; in a round
         that was decided early, those that had not answered yet were simply not waited for.
         """
-        silent = self.votes.count(None) if self.verdict is Verdict.PENDING else 0
-        return self.failed + silent > self.nodes - self.quorum
+        return self.failed + self._silent > self.nodes - self.quorum
+
+    @property
+    def _silent(self) -> int:
+        return self.votes.count(None) if self.verdict is Verdict.PENDING else 0
 
     @property
     def denied(self) -> bool:
@@ -76,10 +117,11 @@ class Tally:
     def remaining(self) -> float | None:
         """Return in how many seconds enough nodes may be free again, None if nobody can tell.
 
-        Those that granted or failed may be free at once; of those that refused, the soonest ones
-        that make up a quorum decide.
+        Those that granted or failed may be free at once; of those that refused or abstain, the
+        soonest ones that make up a quorum decide.
         """
-        missing = self.quorum - (self.nodes - (self.against - self.failed))
+        away = sum(vote is not None and vote.answer in _FOR_A_WHILE for vote in self.votes)
+        missing = self.quorum - (self.nodes - away)
         if missing <= 0:
             return 0.0
         held = sorted(

@@ -4,6 +4,7 @@ from math import inf
 
 from . import validity
 from .effects import Command, Verb
+from .guard import NO_GUARD, Guard
 from .tally import quorum_of
 
 
@@ -11,8 +12,8 @@ class Terms:
     """A lock's terms, checked and fixed before the first round, and what follows from them."""
 
     __slots__ = (
-        "grace", "grain", "lead", "max_hold", "name", "nodes", "patience", "quorum", "renewing",
-        "ttl", "ttl_ms", "validity",
+        "grace", "grain", "guard", "lead", "max_hold", "name", "nodes", "patience", "quorum",
+        "renewing", "ttl", "ttl_ms", "validity",
     )  # fmt: skip
 
     def __init__(
@@ -25,6 +26,7 @@ class Terms:
         renewing: bool = True,
         max_hold: float | None = None,
         grace: float | None = None,
+        guard: Guard = NO_GUARD,
     ) -> None:
         self.name = name
         self.nodes = nodes
@@ -34,7 +36,9 @@ class Terms:
         """The ttl in seconds, as the nodes will count it."""
         self.patience = validity.patience(node_timeout, self.ttl)
         """How long a round waits for slow nodes, in seconds."""
-        self.validity = validity.valid_until(0.0, self.ttl)
+        self.guard = guard
+        """What the nodes are told of the guard."""
+        self.validity = validity.valid_until(0.0, self.ttl) - guard.tolerance
         """How long a lease may be believed in, counted from before its round was sent (L1)."""
         self.renewing = renewing
         """True if the keeper renews its leases."""
@@ -48,14 +52,22 @@ class Terms:
         self.lead = min(first_renewal, min(self.validity, self.max_hold) - self.grace)
         """How long a new lease needs nobody's care."""
 
-    def request(self, token: str) -> Command:
-        """Ask for the lock, for an attempt named by `token`."""
-        return Command(Verb.REQUEST, self.name, token, self.ttl_ms)
+    def request(self, token: str, stamp: int) -> Command:
+        """Ask for the lock, for an attempt named by `token`, and propose its fence."""
+        return Command(Verb.REQUEST, self.name, token, self.ttl_ms, stamp, self.guard)
 
-    def renew(self, token: str) -> Command:
-        """Ask for the full ttl again."""
-        return Command(Verb.RENEW, self.name, token, self.ttl_ms)
+    def raise_(self, token: str, stamp: int) -> Command:
+        """Propose a higher fence for a lock that is ours."""
+        return Command(Verb.RAISE, self.name, token, self.ttl_ms, stamp, self.guard)
 
-    def release(self, token: str) -> Command:
-        """Give back whatever that token has."""
-        return Command(Verb.RELEASE, self.name, token)
+    def renew(self, token: str, fence: int) -> Command:
+        """Ask for the full ttl again, and for votes that are missing."""
+        return Command(Verb.RENEW, self.name, token, self.ttl_ms, fence, self.guard)
+
+    def release(self, token: str, *, repaired: bool = False) -> Command:
+        """Give back whatever that token has.
+
+        `repaired`: somebody has asked to repair it, and might still be heard. Nodes then take note
+        of the release, for longer than any renewal of the lease may be on its way.
+        """
+        return Command(Verb.RELEASE, self.name, token, self.ttl_ms + 1000 if repaired else 0)

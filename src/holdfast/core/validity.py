@@ -5,6 +5,8 @@ own clock from before it sent it (L1). Between the two lie only clock rates and 
 clocks within `RATE_ERROR` of true time, a holder that stops believing at `valid_until` has stopped
 before any node lets somebody else in. The delay of messages needs no bound.
 
+Where clocks may also be set by up to `STEP_TOLERANCE` (the guard), that is taken off as well.
+
 Proof: the holder believes for `ttl·(1 − 2ρ) − 2 ms` on its clock, at most
 `ttl·(1 − 2ρ) / (1 − ρ)` of true time; a node keeps the key for at least `ttl / (1 + ρ)`, less a
 rounding of its clock. And `(1 − 2ρ)(1 + ρ) = 1 − ρ − 2ρ² < 1 − ρ`.
@@ -13,13 +15,21 @@ rounding of its clock. And `(1 − 2ρ)(1 + ρ) = 1 − ρ − 2ρ² < 1 − ρ`
 import math
 
 RATE_ERROR = 0.01
-"""ρ, the largest rate error of any clock involved. NTP slews at most 0.0005; 1 % is generous."""
+"""ρ, the largest rate error of any clock involved. Clocks are slewed by 0.0005 as a rule; by chrony
+faster, unless it is told otherwise: see docs/time.md."""
 
 ROUNDING = 0.002
 """Servers count in whole milliseconds: one at either end of the ttl."""
 
+STEP_TOLERANCE = 0.05
+"""How far a node's clock may be set, in seconds, without anybody noticing: votes of nodes whose
+clocks jumped further do not count. Where that is checked, leases end so much earlier."""
+
 MIN_TTL = 0.02
 """Below this a round on a loaded machine takes longer than the lease it asks for."""
+
+MIN_GUARDED_TTL = 0.1
+"""Where clocks are checked, half of this is already given to `STEP_TOLERANCE`."""
 
 MAX_TTL = 86_400.0
 """Whoever needs a lock for longer should renew it, or a crash blocks it for all that time."""

@@ -1,20 +1,25 @@
 """What one node answered in one round.
 
-A node grants, refuses, or fails. A failure (unreachable, wrong password, out of memory, …) is
-*not* a refusal: it says nothing about who holds the lock. A node that has not answered has no
-vote at all.
+A node grants, refuses, abstains, or fails. A failure (unreachable, wrong password, out of memory,
+…) is *not* a refusal: it says nothing about who holds the lock. Nor does a node that abstains,
+because it may have forgotten. A node that has not answered has no vote at all.
 """
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 
 class Answer(Enum):
-    """The three things a node can say, one of them in two shades."""
+    """The things a node can say."""
 
     GRANTED = "granted"
     HELD = "held by somebody else"
     MISSING = "no longer there"
+    OUTBID = "has accepted a higher fence"
+    TOLD = "told"
+    DOUBTFUL = "must be examined"
+    ABSTAINED = "abstains"
     FAILED = "failed"
 
 
@@ -42,8 +47,13 @@ class Condition(Enum):
     AUTHENTICATION = ("authentication failed", True)
     FORBIDDEN = ("permission denied", True)
     WRONG_TYPE = ("the key holds another type of value", True)
+    EVICTING = ("evicts keys", True)
+    MAX_TTL = ("was told of another max_ttl", True)
     DATABASE = ("no such database", True)
     DUPLICATE = ("the same server as another node", True)
+    ABSTAINING = ("abstains", False)
+    STEPPED = ("its clock has jumped", False)
+    LATE = ("came too late", False)
     READ_ONLY = ("read-only replica", False)
     OUT_OF_MEMORY = ("out of memory", False)
     LOADING = ("loading its data set", False)
@@ -72,13 +82,24 @@ class Vote:
 
     answer: Answer
     remaining_ms: int | None = None
-    """HELD: how long the holder's key still lives; None if it has no ttl."""
+    """HELD: how long the holder's key still lives; None if it has no ttl.
+    ABSTAINED: for how long."""
     failure: Failure | None = None
-    """FAILED: why."""
+    """FAILED, ABSTAINED: why."""
+    mark: int = 0
+    """GRANTED, OUTBID: the mark that stands in the way of the proposed fence; 0 if it is accepted.
+    """
+    facts: tuple[Any, ...] = ()
+    """TOLD: what the node says."""
 
     def __str__(self) -> str:
         if self.failure is not None:
-            return str(self.failure)
+            words = self.answer is Answer.ABSTAINED
+            return self.failure.detail if words else str(self.failure)
+        if self.answer is Answer.OUTBID:
+            return (
+                f"has accepted a fence as high as {self.mark}; hint: are the nodes' clocks right?"
+            )
         if self.answer is not Answer.HELD:
             return str(self.answer.value)
         if self.remaining_ms is None:
@@ -88,6 +109,7 @@ class Vote:
 
 GRANTED = Vote(Answer.GRANTED)
 MISSING = Vote(Answer.MISSING)
+DOUBTFUL = Vote(Answer.DOUBTFUL)
 
 
 def failed(condition: Condition, detail: str = "") -> Vote:

@@ -20,19 +20,21 @@ Rules:
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 import hiredis
 
-from ..core.effects import Command, Verb
+from ..core.effects import Command, NodeCommand, Verb
 from ..core.votes import Condition, Failure, Vote, failed
 from ..wire import commands
-from ..wire.endpoint import Endpoint
 from ..wire.greeting import Identity
 from ..wire.link import Link
-from ..wire.round import Round
+from ..wire.peer import Peer
+from ..wire.round import Examination, Round
 from . import clock
-from .health import Health, failure_of
+from .fleet import Fleet
+from .health import failure_of
 from .roster import Roster
 
 FIRST_BACKOFF = 0.05
@@ -74,7 +76,7 @@ class Channel:
     """What a driver knows of one node."""
 
     __slots__ = (
-        "_backoff", "_bearer", "_deaf", "_failure", "_health", "_link", "_most",
+        "_backoff", "_bearer", "_deaf", "_failure", "_fleet", "_link", "_most", "_opened_at",
         "_opening", "_posted", "_refused", "_retry_at", "_roster", "_since", "carrier", "endpoint",
         "node", "on_settled",
     )  # fmt: skip
@@ -82,9 +84,8 @@ class Channel:
     def __init__(
         self,
         node: int,
-        endpoint: Endpoint,
+        fleet: Fleet,
         roster: Roster,
-        health: Health,
         *,
         most_unanswered: int,
         deaf: bool,
@@ -95,16 +96,17 @@ class Channel:
         releases. `deaf`: nobody listens between rounds.
         """
         self.node = node
-        self.endpoint = endpoint
+        self.endpoint = fleet.endpoints[node]
         self.carrier: Carrier
         """Set by whoever makes the channel, before anything is posted."""
         self.on_settled: Callable[[], None] = _nobody
         """Called when the node has been greeted or has failed."""
         self._roster = roster
-        self._health = health
+        self._fleet = fleet
         self._most = most_unanswered
         self._deaf = deaf
         self._opening = False
+        self._opened_at = 0.0
         self._link: Link | None = None
         self._posted: deque[Round] = deque(maxlen=2 * most_unanswered)
         self._bearer: Round | None = None
@@ -132,7 +134,7 @@ class Channel:
         """True if something stands in line for a connection that is on its way."""
         return bool(self._posted) and self.connecting
 
-    def owes_last(self, command: Command) -> bool:
+    def owes_last(self, command: Command | NodeCommand) -> bool:
         """True if the last thing said to the node is this, and it has not answered."""
         link = self._link
         if link is None or not link.awaiting:
@@ -153,7 +155,9 @@ class Channel:
             link = self._taking(round_, now)
         if link is None:
             return
-        if self._deaf and (not round_.open or now - self._since > SLOW):
+        if round_.command.verb is not Verb.RELEASE:
+            packed += link.peer.ending(round_.until)
+        elif self._deaf and (not round_.open or now - self._since > SLOW):
             packed = self._worded(link, round_, packed)
         link.awaiting.append(round_)  # before the first byte: see Link
         try:
@@ -218,7 +222,7 @@ class Channel:
 
         Releases bear their script along; the first that is unanswered does, the others follow it.
         """
-        if round_.command.verb is not Verb.RELEASE or self._bearer in link.awaiting:
+        if self._bearer in link.awaiting:
             return packed
         self._bearer = round_
         return commands.pack_whole(round_.command)
@@ -267,9 +271,11 @@ class Channel:
     def opened(self) -> None:
         """Greet the server: the carrier has a connection."""
         self._opening = False
-        self._since = clock.now()
+        self._since = self._opened_at = clock.now()
+        heed = partial(self._fleet.health.abstains, self.node)
+        peer = Peer(self._fleet.clocks.nodes[self.node], self.endpoint.db, heed)
         try:
-            link = self._link = Link(self.node, self.endpoint)
+            link = self._link = Link(self.node, self.endpoint, peer, durable=self._fleet.durable)
         except Exception as error:  # noqa: BLE001  # a credential provider may raise anything
             detail = f"no credentials: {type(error).__name__}: {error}"
             self._fail(Failure(Condition.UNREACHABLE, detail))
@@ -278,20 +284,32 @@ class Channel:
 
     def _meet(self, link: Link) -> None:
         """Act on the greeting's end: turn the server away, or say what stands in line."""
-        if not isinstance(link.greeted, Identity):
-            self._fail(link.greeted or Failure(Condition.PROTOCOL))
+        identity, fleet = link.greeted, self._fleet
+        if not isinstance(identity, Identity):
+            self._fail(identity or Failure(Condition.PROTOCOL))
             return
-        other = self._roster.meet(self.node, link.greeted)
-        if other is not None:
-            self._fail(Failure(Condition.DUPLICATE, other))
+        failure = self._roster.turn_away(self.node, identity, evicting=fleet.guard.evicting)
+        if failure is not None:
+            self._fail(failure)
             return
+        if identity.shown_us:
+            heard = link.peer.heard_at
+            link.peer.clock.meet(identity.shown_us, self._opened_at, heard)
+            fleet.clocks.reset()
         self._backoff = 0.0
-        self._health.up(self.node)
+        fleet.health.up(self.node)
+        if fleet.durable and fleet.guard.is_on:  # before anything else is asked
+            adopt = NodeCommand(Verb.ADOPT, fleet.guard, "1" if identity.durable else "0")
+            link.say(commands.pack_whole(adopt) + link.peer.ending(0.0), _Unheeded())
         while self._posted:
             round_ = self._posted.popleft()
             if round_.wanted:
                 packed = commands.pack(round_.command)
-                link.say(packed if round_.open else self._worded(link, round_, packed), round_)
+                if round_.command.verb is not Verb.RELEASE:
+                    packed += link.peer.ending(round_.until)
+                elif not round_.open and self._deaf:
+                    packed = self._worded(link, round_, packed)
+                link.say(packed, round_)
         self.on_settled()
 
     # -- hearing ----------------------------------------------------------------------------------
@@ -301,9 +319,9 @@ class Channel:
         link = self._link
         if link is None:
             return
-        greeted = link.greeted
+        greeted, now = link.greeted, clock.now()
         try:
-            link.hear(data)
+            link.hear(data, now)
         except hiredis.ProtocolError as error:
             self.broke(error)
             return
@@ -311,7 +329,7 @@ class Channel:
             self._meet(link)
             if self._link is not link:  # turned away
                 return
-        self._since = clock.now()
+        self._since = now
         if link.outbox:
             self._flush(link)
 
@@ -333,9 +351,7 @@ class Channel:
         self._failure = failure
         self._hang_up()
         self._retry_at = 0.0
-        for round_ in dict.fromkeys(link.awaiting):
-            if not isinstance(round_, Round):
-                continue
+        for round_ in _rounds_in(link):
             if round_.may_repeat(self.node):
                 self._stand_in_line(round_, clock.now())
             else:
@@ -348,15 +364,13 @@ class Channel:
         self._hang_up()
         self._backoff = min(max(2 * self._backoff, FIRST_BACKOFF), LARGEST_BACKOFF)
         self._retry_at = clock.now() + self._backoff
-        for round_ in dict.fromkeys(link.awaiting if link is not None else ()):
-            if not isinstance(round_, Round):
-                continue
+        for round_ in _rounds_in(link):
             if round_.command.verb is Verb.RELEASE and round_.may_repeat(self.node):
                 self._posted.append(round_)
             else:
                 round_.count(self.node, _vote(failure))
         self._fail_posted()
-        self._health.down(self.node, failure)
+        self._fleet.health.down(self.node, failure)
         self.on_settled()
 
     def _fail_posted(self) -> None:
@@ -384,9 +398,23 @@ class Channel:
         self._retry_at = 0.0
 
 
+def _rounds_in(link: Link | None) -> list[Round]:
+    """Return the rounds that wait for an answer, or for an examination; each once, in order."""
+    askers = link.awaiting if link is not None else ()
+    waiting = (each.round if isinstance(each, Examination) else each for each in askers)
+    return [each for each in dict.fromkeys(waiting) if isinstance(each, Round)]
+
+
 def _nobody() -> None:
     """Nobody wants to know."""
 
 
 def _vote(failure: Failure) -> Vote:
     return failed(failure.condition, failure.detail)
+
+
+class _Unheeded:
+    """Waits for an answer that changes nothing."""
+
+    def answer(self, link: object, reply: object) -> None:
+        """Do nothing."""

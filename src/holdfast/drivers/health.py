@@ -1,21 +1,24 @@
-"""Which nodes can be reached, who wants to know, and what keeps us from those that cannot."""
+"""Which nodes can be reached and vote, who wants to know, and what keeps us from the others."""
 
 import ssl
 from typing import Protocol
 
 import hiredis
 
-from ..core.votes import Condition, Failure
+from ..core.votes import Condition, Failure, Vote
 
 
 class Health(Protocol):
-    """Who wants to know which nodes can be reached."""
+    """Who wants to know which nodes can be reached, and vote."""
 
     def up(self, node: int) -> None:
         """Hear that a node has been greeted."""
 
     def down(self, node: int, failure: Failure) -> None:
         """Hear that a node cannot be reached."""
+
+    def abstains(self, node: int, vote: Vote) -> None:
+        """Hear that a node grants nothing for a while."""
 
 
 class NobodyAsks:
@@ -25,6 +28,9 @@ class NobodyAsks:
         """Do nothing."""
 
     def down(self, node: int, failure: Failure) -> None:
+        """Do nothing."""
+
+    def abstains(self, node: int, vote: Vote) -> None:
         """Do nothing."""
 
 

@@ -1,4 +1,4 @@
-"""Which server answers for which node, so that no server ever votes twice.
+"""Which server answers for which node, and whether it may vote; none ever votes twice.
 
 Two addresses of one server have the same `run_id`. Whichever is met first is the node; the other
 is turned away before any lock command is sent to it. A roster is kept for the connections that one
@@ -8,6 +8,8 @@ them.
 
 from collections.abc import Sequence
 
+from ..core.votes import Condition, Failure
+from ..errors import DuplicateNode, EvictingNode
 from ..wire.endpoint import Endpoint
 from ..wire.greeting import Identity
 
@@ -20,8 +22,22 @@ class Roster:
         self._run_ids: dict[int, str] = {}
         self.clash: tuple[str, str] | None = None
         """The addresses of the last two nodes that turned out to be one server."""
+        self.evicting: tuple[str, str] | None = None
+        """The address and the policy of the last node that may throw away keys."""
 
-    def meet(self, node: int, identity: Identity) -> str | None:
+    def turn_away(self, node: int, identity: Identity, *, evicting: bool) -> Failure | None:
+        """Enter a node's server, or say why it cannot have a vote.
+
+        A server that may throw away keys is no keeper of locks, unless that was allowed.
+        """
+        if identity.evicts and not evicting:
+            self.evicting = str(self._endpoints[node]), identity.evicts
+            detail = f"maxmemory-policy {identity.evicts}; hint: noeviction, or allow_eviction=True"
+            return Failure(Condition.EVICTING, detail)
+        other = self._meet(node, identity)
+        return Failure(Condition.DUPLICATE, other) if other is not None else None
+
+    def _meet(self, node: int, identity: Identity) -> str | None:
         """Enter a node's server. Return the address under which it is known already, if it is."""
         run_id = identity.run_id
         if run_id is None:  # it may not be asked (ACL), so it cannot be compared
@@ -37,3 +53,11 @@ class Roster:
     def forget(self, node: int) -> None:
         """Strike a node whose connection broke: another server may answer there now."""
         self._run_ids.pop(node, None)
+
+
+def refuse(roster: Roster) -> None:
+    """Raise if servers were met that cannot be nodes."""
+    if roster.clash is not None:
+        raise DuplicateNode(*roster.clash)
+    if roster.evicting is not None:
+        raise EvictingNode(*roster.evicting)

@@ -21,6 +21,7 @@ from pathlib import Path
 from ..errors import EmbeddedServerError
 from . import process
 from .binary import server_binary
+from .birth import initialise
 
 _STOP_TIMEOUT = 10.0
 
@@ -106,9 +107,12 @@ class SharedServer:
                 f" hint: kill -CONT {hung}, or kill {hung}"
             )
         self.socket.unlink(missing_ok=True)  # a dead server leaves it behind
+        first = not (self.directory / "appendonlydir").exists()
         daemon = process.start(binary, self._config(), self.log)
         daemon.wait()  # it goes on in the background, as nobody's child
         process.wait_until_up(self.socket, daemon, self.log)
+        if first:
+            initialise(self.socket, only_if_new=True)
 
     def _config(self) -> list[str]:
         settings = {

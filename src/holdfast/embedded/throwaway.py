@@ -14,6 +14,7 @@ from typing import Self, overload
 
 from . import process
 from .binary import server_binary
+from .birth import initialise
 
 
 class ThrowawayNode:
@@ -37,6 +38,7 @@ class ThrowawayNode:
         self._config = list(config)
         self._port = port
         self._process: subprocess.Popen[bytes] | None = None
+        self._was_up = False
         process.check_socket_path(self.socket)
 
     @property
@@ -55,13 +57,27 @@ class ThrowawayNode:
         return self._process.pid if self._process is not None else None
 
     def start(self, *, wait: bool = True) -> Self:
-        """Start the server; it comes up empty, unless `config` made it persistent."""
+        """Start the server; it comes up empty, unless `config` made it persistent.
+
+        The first time it is initialised, so that it votes at once. After that it has forgotten its
+        locks, as any server that is restarted, and guarded clients let it abstain: `initialise` it
+        if that is not what the test is about.
+        """
         self.directory.mkdir(parents=True, exist_ok=True)
         self.socket.unlink(missing_ok=True)
         self._process = process.start(self._binary, self._command_line(), self.log)
         if wait:
-            process.wait_until_up(self.socket, self._process, self.log)
+            self._wait()
         return self
+
+    def _wait(self) -> None:
+        process.wait_until_up(self.socket, self._process, self.log)
+        if not self._was_up:
+            self.initialise()
+
+    def initialise(self) -> None:
+        """Assert that no lock is held on it: it votes at once. Needed again after a FLUSHALL."""
+        self._was_up = initialise(self.socket) or self._was_up
 
     def _command_line(self) -> list[str]:
         basics = ["--bind", "127.0.0.1", "--port", str(self._port)]
@@ -140,7 +156,7 @@ class ThrowawayNodes(Sequence[ThrowawayNode]):
             for node in self:
                 node.start(wait=False)
             for node in self:
-                process.wait_until_up(node.socket, node._process, node.log)
+                node._wait()
         except BaseException:
             self.close()
             raise

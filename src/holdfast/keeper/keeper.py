@@ -7,12 +7,10 @@ it would otherwise sleep too long.
 
 import threading
 import weakref
-from collections.abc import Sequence
 
 from ..core.holding import Holding
-from ..drivers.health import Health
+from ..drivers.fleet import Fleet
 from ..errors import ClientClosed
-from ..wire.endpoint import Endpoint
 from .loop import Loop
 from .port import Ward
 
@@ -20,16 +18,15 @@ from .port import Ward
 class Keeper:
     """Looks after a client's leases on one daemon thread, started when the first is acquired."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], health: Health) -> None:
-        self._endpoints = endpoints
-        self._health = health
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
         self._closed = False
         self._begin()
 
     def _begin(self) -> None:
         self._starting = threading.RLock()  # a signal handler may acquire a lock, too
         self._thread: threading.Thread | None = None
-        self._loop = Loop(self._endpoints, self._health)
+        self._loop = Loop(self._fleet)
 
     def reset(self) -> None:
         """Start anew: a forked child does, whose parent's thread is not here."""

@@ -18,7 +18,7 @@ import math
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ..calls import report
 from ..core.effects import Ask, Effect, Note, Sleep
@@ -28,9 +28,8 @@ from ..core.terms import Terms
 from ..core.validity import ROUND_SHARE
 from ..drivers import clock
 from ..drivers.blocking.line import Line
-from ..drivers.health import Health
+from ..drivers.fleet import Fleet
 from ..wire import commands
-from ..wire.endpoint import Endpoint
 from ..wire.round import Round
 from .port import Ward
 
@@ -104,7 +103,7 @@ class Charge:
 class Loop:
     """The thread's body. What other threads may touch is said at each attribute."""
 
-    def __init__(self, endpoints: Sequence[Endpoint], health: Health) -> None:
+    def __init__(self, fleet: Fleet) -> None:
         self.new: dict[Holding, weakref.ref[Ward]] = {}
         """Leases that the thread has not seen yet. Any thread adds, and takes out again."""
         self.followed: deque[Holding] = deque()
@@ -113,8 +112,7 @@ class Loop:
         """Until when the thread sleeps, at the most. Any thread reads."""
         self.stale = 0
         """About how many leases in care have ended. Any thread counts up; it need not be exact."""
-        self._endpoints = endpoints
-        self._health = health
+        self._fleet = fleet
         self._charges: dict[Holding, Charge] = {}
         self._timers: list[tuple[float, int, Charge, int]] = []
         self._order = itertools.count()
@@ -127,9 +125,7 @@ class Loop:
 
     def open_line(self) -> Line:
         """Make ready to connect; before the thread is started, so that a failure is heard."""
-        line = self._line = Line(
-            self._endpoints, self._health, most_unanswered=MOST_UNANSWERED, listening=True
-        )
+        line = self._line = Line(self._fleet, most_unanswered=MOST_UNANSWERED, listening=True)
         self.ring = line.bell()
         return line
 
@@ -212,7 +208,7 @@ class Loop:
                 charge.round.open = False  # what still stands in line is not sent any more
                 charge.round = None
                 charge.turn += 1
-            self._say(Round(holding.terms.release(holding.token)))
+            self._say(Round(holding.terms.release(holding.token, repaired=holding.repaired)))
 
     # -- running flows ----------------------------------------------------------------------------
 
@@ -265,7 +261,9 @@ class Loop:
             charge.hear(effect)
             return False
         if isinstance(effect, Ask):
-            charge.round = round_ = Round(effect.command, effect.tally, charge)
+            charge.round = round_ = Round(
+                effect.command, effect.tally, charge, sent=clock.now(), until=effect.until
+            )
             self._set_timer(effect.until, charge)
             self._say(round_)
             return True

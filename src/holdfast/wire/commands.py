@@ -5,13 +5,15 @@ from typing import Any
 
 import hiredis
 
-from ..core.effects import Command, Verb
-from ..core.votes import GRANTED, MISSING, Answer, Condition, Vote, failed
-from .keys import lock_key
-from .packing import pack_words
-from .scripts import EXCLUSIVE
+from ..core.effects import Command, NodeCommand, Verb
+from ..core.guard import Guard
+from ..core.nodes import NodeFacts
+from ..core.votes import DOUBTFUL, GRANTED, MISSING, Answer, Condition, Failure, Vote, failed
+from .keys import NODE_KEY, lock_key, mark_key, released_key
+from .packing import Words, pack_words
+from .scripts import SCRIPTS
 
-_SHAS = {verb: script.sha.encode() for verb, script in EXCLUSIVE.items()}
+_SHAS = {verb: script.sha.encode() for verb, script in SCRIPTS.items()}
 
 _CONDITIONS = {
     "NOAUTH": Condition.AUTHENTICATION,
@@ -38,37 +40,69 @@ _PHRASES = (
     ("without any password configured", Condition.AUTHENTICATION),
     ("DB index", Condition.DATABASE),
     ("NOREPLICAS", Condition.NOT_PERSISTING),
-    ("can't run this command or script", Condition.FORBIDDEN),
+    ("can't run this command or", Condition.FORBIDDEN),
     ("ACL failure in script", Condition.FORBIDDEN),
 )
 
 
-def pack(command: Command) -> bytes:
-    """Write a command for a server that knows its script."""
-    token = command.token
-    before, after = _around_token(command.verb, command.name, len(token), command.ttl_ms)
-    return before + token.encode() + after
+def pack(command: Command | NodeCommand) -> bytes:
+    """Write a command for a server that knows its script.
+
+    All but a release lack their last words, which differ from node to node: see `Peer.ending`.
+    """
+    if isinstance(command, NodeCommand):
+        return _pack(b"EVALSHA", _SHAS[command.verb], command)
+    token, verb = command.token, command.verb
+    pieces = _around_token(verb, command.name, len(token), command.ttl_ms, command.guard)
+    packed = token.encode().join(pieces)
+    if verb is Verb.RELEASE:
+        return packed
+    return b"%s$16\r\n%016d\r\n" % (packed, command.stamp)
 
 
-@lru_cache(maxsize=4096)  # the same few locks come again and again; only tokens are always new
-def _around_token(verb: Verb, name: str, length: int, ttl_ms: int) -> tuple[bytes, bytes]:
-    """Return what stands before and after a token of that length. Tokens are ASCII."""
-    mark = "?" * length
-    packed = _pack(b"EVALSHA", _SHAS[verb], Command(verb, name, mark, ttl_ms))
-    before, _, after = packed.rpartition(mark.encode())
-    return before, after
+@lru_cache(maxsize=4096)  # the same few locks come again and again; tokens are always new
+def _around_token(
+    verb: Verb, name: str, length: int, ttl_ms: int, guard: Guard
+) -> tuple[bytes, ...]:
+    """Return what stands around tokens of that length, which are ASCII; without the stamp."""
+    mark = "\0" * length  # no name has that
+    packed = _pack(b"EVALSHA", _SHAS[verb], Command(verb, name, mark, ttl_ms, 0, guard))
+    if verb is not Verb.RELEASE:
+        packed = packed.removesuffix(b"$16\r\n%016d\r\n" % 0)
+    return tuple(packed.split(mark.encode()))
 
 
-def pack_whole(command: Command) -> bytes:
+def pack_whole(command: Command | NodeCommand) -> bytes:
     """Write a command with its script, for a server that has forgotten it (NOSCRIPT)."""
-    return _pack(b"EVAL", EXCLUSIVE[command.verb].text.encode(), command)
+    return _pack(b"EVAL", SCRIPTS[command.verb].text.encode(), command)
 
 
-def _pack(eval_: bytes, script: bytes, command: Command) -> bytes:
-    key, token = lock_key(command.name), command.token
+def _pack(eval_: bytes, script: bytes, command: Command | NodeCommand) -> bytes:
+    if isinstance(command, NodeCommand):
+        longest = str(command.guard.max_ttl_ms)
+        arguments: Words = (longest, command.first, command.second)
+        return _open_end((eval_, script, b"1", NODE_KEY, *arguments))
+    name, token, guard = command.name, command.token, command.guard
     if command.verb is Verb.RELEASE:
-        return pack_words((eval_, script, b"1", key, token))
-    return pack_words((eval_, script, b"1", key, token, str(command.ttl_ms)))
+        keys: Words = (b"2", lock_key(name), released_key(name, token))
+        return pack_words((eval_, script, *keys, token, str(command.ttl_ms)))
+    keys = (lock_key(name), mark_key(name))
+    if command.verb is Verb.RENEW:
+        keys = (*keys, released_key(name, token))
+    if guard.is_on:
+        keys = (*keys, NODE_KEY)
+    keys = (str(len(keys)), *keys)
+    arguments = (str(command.ttl_ms), str(guard.max_ttl_ms), "1" if guard.evicting else "0")
+    return _open_end((eval_, script, *keys, *arguments, token, f"{command.stamp:016d}"))
+
+
+_LAST_WORDS: Words = ("", "")
+
+
+def _open_end(words: Words) -> bytes:
+    """Write a command without its last words."""
+    nothing = pack_words(_LAST_WORDS).partition(b"\r\n")[2]
+    return pack_words(words + _LAST_WORDS).removesuffix(nothing)
 
 
 def knows_not(reply: Any) -> bool:
@@ -79,15 +113,66 @@ def knows_not(reply: Any) -> bool:
 def vote_of(reply: Any) -> Vote:
     """Read any verb's reply. Whatever cannot be read is a failure, never a grant or a refusal."""
     match reply:
-        case [1, int()]:
-            return GRANTED
-        case [0, int(left)]:
+        case [1, int(), int(mark)]:
+            return Vote(Answer.GRANTED, mark=mark) if mark else GRANTED
+        case [0, int(), int(left)]:
             return Vote(Answer.HELD, remaining_ms=left if left >= 0 else None)
-        case [-1, int()]:
+        case [-1, int(), int()]:
             return MISSING
+        case [2, int(), int(mark)]:
+            return Vote(Answer.OUTBID, mark=mark)
+        case [-5, int(), int()]:
+            return DOUBTFUL
+        case [3, int(now), bytes(run), bytes(history), list(marker), bytes(info)]:
+            facts = NodeFacts(now, _text(run), _text(history), _pairs(marker), facts_in(info))
+            return Vote(Answer.TOLD, facts=(facts,))
+        case [3, int(), int(done)]:
+            return Vote(Answer.TOLD, facts=(bool(done),))
+        case [-2, int(), int(left), bytes(why), int(ago), int(uptime)]:
+            detail = _abstention(_text(why), left / 1000, ago / 1000, uptime)
+            failure = Failure(Condition.ABSTAINING, detail)
+            return Vote(Answer.ABSTAINED, remaining_ms=left, failure=failure)
+        case [-3, int(), int(late)]:
+            return failed(Condition.LATE, f"{late} ms after its round was over")
+        case [-4, int(), int(known)]:
+            detail = f"{known / 1000:g} s, longer than this client's; all must have the same"
+            failure = Failure(Condition.MAX_TTL, detail)
+            return Vote(Answer.FAILED, remaining_ms=known, failure=failure)
         case Exception():
             return failed(condition_of(str(reply)), str(reply))
     return failed(Condition.PROTOCOL, repr(reply)[:200])
+
+
+def facts_in(info: Any) -> dict[str, str]:
+    """Read what INFO says; nothing, if it is not that."""
+    if not isinstance(info, bytes | str):
+        return {}
+    text = info if isinstance(info, str) else _text(info)
+    return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+def _pairs(flat: list[Any]) -> dict[str, str]:
+    words = [_text(word) for word in flat]
+    return dict(zip(words[::2], words[1::2], strict=False))
+
+
+def _text(word: Any) -> str:
+    return word.decode(errors="replace") if isinstance(word, bytes) else str(word)
+
+
+def _abstention(why: str, left: float, ago: float, uptime: int) -> str:
+    """Say why a node abstains, for how long, and what can be done about it."""
+    reasons = {
+        "new": f"started {uptime} s ago and has no memory of its locks",
+        "restarted": f"restarted {uptime} s ago",
+        "lost": f"was seen to have evicted keys or swapped databases {ago:.0f} s ago",
+        "stepped": f"its clock was seen to jump {ago:.0f} s ago",
+        "drained": f"drained {ago:.0f} s ago",
+    }
+    if why == "drained":
+        return f"{reasons[why]}; abstains; hint: client.nodes.admit()"
+    hint = "; hint: if it is new, client.nodes.init()" if why in ("new", "restarted") else ""
+    return f"{reasons.get(why, why)}; abstains for {max(left, 0.0):.0f} s more{hint}"
 
 
 def condition_of(message: str) -> Condition:

@@ -1,9 +1,12 @@
-"""How a lock's name becomes a key.
+"""How a lock's name becomes keys.
 
 All keys of one lock share the hash tag `{name}`, so that in a Cluster they share a slot. Braces in
 a name would end the tag early, and two names must never share a key: braces and the escape sign
 itself are written as in URLs.
 """
+
+NODE_KEY = "hf:node"
+"""The node's marker: what it remembers of itself, see `lua/guard.lua`."""
 
 _ESCAPES = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
 
@@ -11,3 +14,13 @@ _ESCAPES = str.maketrans({"%": "%25", "{": "%7B", "}": "%7D"})
 def lock_key(name: str) -> str:
     """Return the key that holds the lock itself."""
     return f"hf:{{{name.translate(_ESCAPES)}}}"
+
+
+def released_key(name: str, token: str) -> str:
+    """Return the key that notes, for a while, that this token has been released."""
+    return f"{lock_key(name)}:x:{token}"
+
+
+def mark_key(name: str) -> str:
+    """Return the key that holds the highest fence that a node has accepted for the lock."""
+    return f"{lock_key(name)}:f"

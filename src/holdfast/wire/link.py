@@ -14,6 +14,7 @@ from ..core.votes import Failure
 from .commands import condition_of
 from .endpoint import Endpoint
 from .greeting import Identity, greet, pack_all
+from .peer import Peer
 
 NOTHING = object()
 """What hiredis returns while a reply is incomplete: its own `False` is also RESP3's false."""
@@ -25,7 +26,7 @@ _TURNED_AWAY = ("ERR max number of clients", "DENIED")
 class Asker(Protocol):
     """Who waits for a reply."""
 
-    def answer(self, link: "Link", reply: Any) -> None:
+    def answer(self, link: Any, reply: Any) -> None:
         """Take the reply to what was said. May say something else on the same link."""
 
 
@@ -41,10 +42,12 @@ class Link:
         "greeted",
         "node",
         "outbox",
+        "peer",
     )
 
-    def __init__(self, node: int, endpoint: Endpoint) -> None:
+    def __init__(self, node: int, endpoint: Endpoint, peer: Peer, *, durable: bool = False) -> None:
         self.node = node
+        self.peer = peer
         self.outbox = bytearray()
         """Bytes that should be written as soon as the connection takes them."""
         self.awaiting: deque[Asker] = deque()
@@ -52,7 +55,7 @@ class Link:
         self.greeted: Identity | Failure | None = None
         """How the greeting ended; None while it lasts."""
         self._reader = hiredis.Reader(notEnoughData=NOTHING)
-        self._greeting = greet(endpoint)
+        self._greeting = greet(endpoint, durable=durable)
         self._heard: list[Any] = []
         self._batch = 0
         self._introduce(next(self._greeting))
@@ -66,11 +69,12 @@ class Link:
         self._batch, self._heard = len(batch), []
         self.outbox += pack_all(batch)
 
-    def hear(self, data: bytes) -> None:
-        """Read what arrived and give every complete reply to whoever waits for it.
+    def hear(self, data: bytes, now: float) -> None:
+        """Read what arrived now and give every complete reply to whoever waits for it.
 
         Raises `hiredis.ProtocolError` if the bytes are no protocol; the connection is then useless.
         """
+        self.peer.heard_at = now
         reader, awaiting = self._reader, self.awaiting
         reader.feed(data)
         while (reply := reader.gets()) is not NOTHING:

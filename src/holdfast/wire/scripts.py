@@ -1,7 +1,15 @@
-"""The Lua that runs on the nodes: one file per kind of lock, one per verb, put together here."""
+"""The Lua that runs on the nodes, put together from its parts.
+
+- `lua/kinds/`: how a lock of a kind is taken, dropped and held
+- `lua/verbs/`: what may be said about a lock
+- `lua/node/`: what may be said about a node
+- `lua/guard.lua`, `lua/fence.lua`: what all that can create a lock's key has in common
+- `lua/marker.lua`: what all that is about a node has in common
+"""
 
 import hashlib
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 
 from ..core.effects import Verb
@@ -15,15 +23,33 @@ class Script:
     sha: str
 
 
-def assemble(kind: str, verb: Verb) -> Script:
-    """Put a kind's and a verb's Lua together."""
-    lua = files(__package__) / "lua"
-    text = "\n".join(
-        (lua / folder / f"{name}.lua").read_text(encoding="utf-8")
-        for folder, name in (("kinds", kind), ("verbs", verb.value))
-    )
+@cache
+def _part(name: str) -> str:
+    return (files(__package__) / "lua" / f"{name}.lua").read_text(encoding="utf-8")
+
+
+def assemble(*parts: str) -> Script:
+    """Put pieces of Lua together."""
+    text = "\n".join(_part(part) for part in parts)
     sha = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
     return Script(text, sha)
 
 
-EXCLUSIVE = {verb: assemble("exclusive", verb) for verb in Verb}
+def _kind(kind: str) -> dict[Verb, Script]:
+    """Return the scripts for one kind of lock. Releasing creates nothing, and needs no guard."""
+    return {
+        verb: assemble(
+            *(("guard", "fence") if verb is not Verb.RELEASE else ()),
+            f"kinds/{kind}",
+            f"verbs/{verb.value}",
+        )
+        for verb in Verb
+        if verb.is_about_a_lock
+    }
+
+
+EXCLUSIVE = _kind("exclusive")
+
+NODE = {verb: assemble("marker", f"node/{verb.value}") for verb in Verb if not verb.is_about_a_lock}
+
+SCRIPTS = EXCLUSIVE | NODE

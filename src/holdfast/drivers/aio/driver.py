@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from ...core.effects import Ask, Flow, Sleep
-from ...errors import ClientClosed, DuplicateNode
-from ...wire.endpoint import Endpoint
+from ...errors import ClientClosed
 from .. import clock
-from ..health import Health, NobodyAsks
+from ..fleet import Fleet
+from ..roster import refuse
 from .hub import Hub
 
 T = TypeVar("T")
@@ -21,11 +21,9 @@ class AsyncDriver:
 
     now = staticmethod(clock.now)
 
-    def __init__(
-        self, endpoints: Sequence[Endpoint], *, node_timeout: float, health: Health | None = None
-    ) -> None:
-        self.endpoints = tuple(endpoints)
-        self._health = health or NobodyAsks()
+    def __init__(self, fleet: Fleet, *, node_timeout: float) -> None:
+        self.endpoints = fleet.endpoints
+        self._fleet = fleet
         self._node_timeout = node_timeout
         self._closed = False
         self.reset()
@@ -81,12 +79,11 @@ class AsyncDriver:
             for other in list(self._hubs):
                 if other.is_closed():
                     self._hubs.pop(other, None)  # its connections went with it
-            hub = self._hubs[loop] = Hub(loop, self.endpoints, self._health)
+            hub = self._hubs[loop] = Hub(loop, self._fleet)
         await hub.meet(self._node_timeout)
         if self._closed:
             raise ClientClosed("the client is closed")
-        if hub.roster.clash is not None:
-            raise DuplicateNode(*hub.roster.clash)
+        refuse(hub.roster)
         self._here.hub = hub
         return hub
 

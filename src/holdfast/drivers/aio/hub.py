@@ -1,16 +1,14 @@
 """A loop's connections, its open rounds and their deadlines."""
 
 import asyncio
-from collections.abc import Sequence
 
 from ...core.effects import Ask, Command
 from ...errors import ClientClosed
 from ...wire import commands
-from ...wire.endpoint import Endpoint
 from ...wire.round import Round
 from .. import clock
 from ..channel import Channel
-from ..health import Health
+from ..fleet import Fleet
 from ..roster import Roster
 from .carrier import AsyncCarrier
 
@@ -41,17 +39,13 @@ class Asked(Round):
 class Hub:
     """One event loop's way to all nodes. Used on that loop's thread only."""
 
-    def __init__(
-        self, loop: asyncio.AbstractEventLoop, endpoints: Sequence[Endpoint], health: Health
-    ) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, fleet: Fleet) -> None:
         self.loop = loop
-        self.roster = Roster(endpoints)
+        self.roster = Roster(fleet.endpoints)
         self.channels: list[Channel] = []
         self._carriers: list[AsyncCarrier] = []
-        for node, endpoint in enumerate(endpoints):
-            channel = Channel(
-                node, endpoint, self.roster, health, most_unanswered=MOST_UNANSWERED, deaf=False
-            )
+        for node in range(len(fleet.endpoints)):
+            channel = Channel(node, fleet, self.roster, most_unanswered=MOST_UNANSWERED, deaf=False)
             carrier = channel.carrier = AsyncCarrier(loop, channel)
             channel.on_settled = self._look
             self.channels.append(channel)
@@ -87,9 +81,10 @@ class Hub:
             raise ClientClosed("the client is closed")
         command = effect.command
         over: asyncio.Future[None] = asyncio.Future(loop=self.loop)
-        asked = Asked(command, effect.tally, over)
+        asked = Asked(command, effect.tally, over, now, effect.until)
         packed = commands.pack(command)
-        for channel in self.channels:
+        channels, to = self.channels, effect.to
+        for channel in channels if to is None else [channels[node] for node in to]:
             channel.post(asked, packed, now)
         self._expect(effect.until, asked)
         return asked, over

@@ -3,13 +3,13 @@
 import inspect
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from ...core.effects import Ask, Effect, Flow, Sleep, Tell
-from ...wire.endpoint import Endpoint
 from .. import clock
-from ..health import Health, NobodyAsks
+from ..fleet import Fleet
+from ..roster import Roster
 from .line import Line
 from .pool import Pool
 
@@ -21,16 +21,9 @@ class BlockingDriver:
 
     now = staticmethod(clock.now)
 
-    def __init__(
-        self,
-        endpoints: Sequence[Endpoint],
-        *,
-        connections: int,
-        node_timeout: float,
-        health: Health | None = None,
-    ) -> None:
-        self.endpoints = tuple(endpoints)
-        self._health = health or NobodyAsks()
+    def __init__(self, fleet: Fleet, *, connections: int, node_timeout: float) -> None:
+        self.endpoints = fleet.endpoints
+        self._fleet = fleet
         self._connections = connections
         self._node_timeout = node_timeout
         self._pool = Pool(self._new_line, connections)
@@ -42,19 +35,16 @@ class BlockingDriver:
         self._pool.closed = closed
 
     def _new_line(self) -> Line:
-        return Line(self.endpoints, self._health)
+        return Line(self._fleet)
 
-    def meet(self, timeout: float) -> tuple[str, str] | None:
-        """Connect to all nodes, for `timeout` seconds at most.
-
-        Returns the addresses of two nodes that are the same server, if there are such.
-        """
+    def meet(self, timeout: float) -> Roster:
+        """Connect to all nodes, for `timeout` seconds at most. Returns who was met."""
         line = self._pool.take()
         try:
             line.meet(clock.now() + timeout)
         finally:
             self._pool.give_back(line)
-        return line.roster.clash
+        return line.roster
 
     def run(self, start: Callable[[float], Flow[T]]) -> T:
         """Run the flow that `start` makes, given the time, to its end.

@@ -4,16 +4,15 @@ import contextlib
 import socket
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from ...core.effects import Ask, Command, Verb
+from ...core.effects import Ask, Command, NodeCommand, Verb
 from ...core.votes import Verdict
 from ...wire import commands
-from ...wire.endpoint import Endpoint
 from ...wire.round import Round
 from .. import clock
 from ..channel import Channel
-from ..health import Health
+from ..fleet import Fleet
 from ..roster import Roster
 from .carrier import BlockingCarrier
 from .poller import READ, Poller
@@ -30,29 +29,21 @@ class Line:
 
     def __init__(
         self,
-        endpoints: Sequence[Endpoint],
-        health: Health,
+        fleet: Fleet,
         *,
         most_unanswered: int = MOST_UNANSWERED,
         listening: bool = False,
     ) -> None:
         """Describe the nodes. `listening`: somebody turns all the time, and flushes at the end."""
-        self.roster = Roster(endpoints)
+        self.roster = Roster(fleet.endpoints)
         self.consistent = True
         """False while connections are being changed: an exception then leaves them unusable."""
         self.debts: deque[Command] = deque()
         """What others want told behind unanswered requests here; appended by any thread."""
         self._poller = Poller()
         self.channels = [
-            Channel(
-                node,
-                endpoint,
-                self.roster,
-                health,
-                most_unanswered=most_unanswered,
-                deaf=not listening,
-            )
-            for node, endpoint in enumerate(endpoints)
+            Channel(node, fleet, self.roster, most_unanswered=most_unanswered, deaf=not listening)
+            for node in range(len(fleet.endpoints))
         ]
         self.carriers = [
             BlockingCarrier(self, channel, gathering=listening) for channel in self.channels
@@ -67,11 +58,11 @@ class Line:
         for a while has not heard its nodes, and they have answered all the same.
         """
         command, tally, until = effect.command, effect.tally, effect.until
-        round_ = Round(command, tally)
+        round_ = Round(command, tally, None, now, until)
         packed, left = commands.pack(command), until - now
         try:
             self.consistent = False
-            for channel in self.channels:
+            for channel in self.channels if effect.to is None else self._those(effect.to):
                 channel.post(round_, packed, now)
             self.consistent = True
             while tally.verdict is Verdict.PENDING:  # until the time is up
@@ -81,6 +72,9 @@ class Line:
                 left = until - clock.now()
         finally:
             round_.open = False
+
+    def _those(self, nodes: Collection[int]) -> list[Channel]:
+        return [self.channels[node] for node in nodes]
 
     def tell(self, command: Command, now: float) -> None:
         """Say the command to all nodes, behind what they have not answered yet."""
@@ -110,7 +104,7 @@ class Line:
                 break
             self.turn(left)
 
-    def unanswered(self, command: Command) -> bool:
+    def unanswered(self, command: Command | NodeCommand) -> bool:
         """True if some node owes an answer to what was just asked, so that a release of the same
         lease would have to go behind it.
         """

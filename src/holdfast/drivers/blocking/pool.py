@@ -20,7 +20,7 @@ import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
 
-from ...core.effects import Command, Verb
+from ...core.effects import Command, NodeCommand, Verb
 from ...errors import ClientClosed
 from .. import clock
 from .line import Line
@@ -152,7 +152,7 @@ class Pool:
 
     # -- debts ------------------------------------------------------------------------------------
 
-    def note(self, command: Command, line: Line) -> None:
+    def note(self, command: Command | NodeCommand, line: Line) -> None:
         """Remember the line if it owes an answer to this, and a release must go behind it."""
         if not line.unanswered(command):
             return
@@ -163,13 +163,13 @@ class Pool:
         if len(self.stragglers) > MOST_STRAGGLERS:
             self.stragglers.popitem(last=False)
 
-    def follow(self, release: Command, line: Line) -> None:
+    def follow(self, release: Command | NodeCommand, line: Line) -> None:
         """After something was said on `line`: see that a release follows its lease's requests.
 
         After, and not before: a debt paid first would make the release itself find nothing, and
         look like a loss.
         """
-        if release.verb is not Verb.RELEASE:
+        if not isinstance(release, Command) or release.verb is not Verb.RELEASE:
             return
         for known in self.stragglers.pop(release.token, ()):
             other = known()
