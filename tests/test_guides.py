@@ -1,26 +1,49 @@
 """Every Python block of the guides runs as it stands, on real nodes."""
 
+import contextlib
 import re
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 import holdfast
 from holdfast.embedded import ThrowawayNodes
 
-GUIDE = Path(__file__).parents[1] / "docs" / "lost-leases.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+DOCS = Path(__file__).parents[1] / "docs"
+GUIDES = ["lost-leases.md", "fencing.md"]
+BLOCKS = [
+    pytest.param(guide, code, id=f"{guide}-{number}")
+    for guide in GUIDES
+    for number, code in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", (DOCS / guide).read_text(), re.MULTILINE | re.DOTALL)
+    )
+]
 
 
 @pytest.fixture(scope="module")
-def names() -> Iterator[dict[str, object]]:
-    with ThrowawayNodes(3) as nodes, holdfast.connect(*nodes.urls) as hf:
-        yield {"hf": hf, "nodes": nodes.urls, "holdfast": holdfast}
+def nodes() -> Iterator[ThrowawayNodes]:
+    with ThrowawayNodes(3) as nodes:
+        yield nodes
 
 
-@pytest.mark.parametrize("code", BLOCKS, ids=range(len(BLOCKS)))
-def test_a_block_runs(names: dict[str, object], code: str) -> None:
+@pytest.fixture
+def names(nodes: ThrowawayNodes, tmp_path: Path) -> Iterator[dict[str, object]]:
+    """Return what the guides take for granted: clients of locks and of resources."""
+    url = nodes.urls[0]
+    with (
+        holdfast.connect(*nodes.urls) as hf,
+        redis.Redis.from_url(url) as client,
+        contextlib.closing(sqlite3.connect(tmp_path / "resource.db")) as connection,
+    ):
+        resources = {"client": client, "connection": connection, "url": url}
+        yield {"hf": hf, "nodes": nodes.urls, "holdfast": holdfast, **resources}
+
+
+@pytest.mark.parametrize(("guide", "code"), BLOCKS)
+def test_a_block_runs(names: dict[str, object], guide: str, code: str) -> None:
     if "async def main" in code:
         code += "\nimport asyncio\nasyncio.run(main())\n"
-    exec(compile(code, GUIDE.name, "exec"), dict(names))
+    exec(compile(code, guide, "exec"), dict(names))
