@@ -44,6 +44,7 @@ def test_a_number_of_nodes_that_makes_no_sense(nodes: object) -> None:
 
 BAD_OPTIONS = [
     {"ttl": 0}, {"wait": -1}, {"renew": 1}, {"max_hold": 0}, {"node_timeout": 0}, {"on_event": 1},
+    {"guard": 1}, {"max_ttl": 0}, {"ttl": 61}, {"ttl": 31, "max_ttl": 30}, {"ttl": 0.09},
 ]  # fmt: skip
 
 
@@ -73,15 +74,23 @@ def test_the_options_of_connect_are_there(memory: Memory) -> None:
         return {each.name: each.default for each in known if each.kind is each.KEYWORD_ONLY}
 
     real = options(holdfast.connect)
-    del real["connections"]  # there are none
+    for option in ("connections", "durable", "allow_eviction"):
+        del real[option]  # these are about servers
     assert options(memory.client) == options(memory.async_client) == real
 
 
-def test_a_lease_is_exactly_as_long_as_its_terms(memory: Memory) -> None:
-    lease = memory.client().lock("a", ttl=10, renew=False).acquire()
-    assert lease.valid_for == pytest.approx(10 - 0.2 - 0.002)
+@pytest.mark.parametrize(
+    ("nodes", "guard", "tolerance"),
+    [(1, None, 0.0), (1, True, 0.05), (3, None, 0.05), (3, False, 0.0), (5, True, 0.05)],
+)
+def test_a_lease_is_exactly_as_long_as_its_terms(
+    nodes: int, guard: bool | None, tolerance: float
+) -> None:
+    memory = Memory(nodes)
+    lease = memory.client(guard=guard).lock("a", ttl=10, renew=False).acquire()
+    assert lease.valid_for == pytest.approx(10 - 0.2 - 0.002 - tolerance)
     memory.advance(4)
-    assert lease.valid_for == pytest.approx(6 - 0.2 - 0.002)
+    assert lease.valid_for == pytest.approx(6 - 0.2 - 0.002 - tolerance)
 
 
 def test_a_minute_of_waiting_takes_no_real_time(memory: Memory) -> None:

@@ -48,7 +48,7 @@ def test_without_renewals_a_lease_ends(memory: Memory) -> None:
     async def main() -> None:
         lease = await memory.async_client(renew=False).lock("a", ttl=30).acquire()
         assert await lease.lost.wait() is LossReason.EXPIRED
-        assert memory.now == 29.398
+        assert memory.now == 29.348
 
     run(main)
 
@@ -158,8 +158,8 @@ def test_callbacks_run_on_their_loop(memory: Memory) -> None:
         await asyncio.sleep(0)
         assert heard == [
             ("endangered", pytest.approx(24.3, abs=0.2), loop),
-            ("lost", 29.398, loop),
-            ("lost, awaited", 29.398, loop),
+            ("lost", 29.348, loop),
+            ("lost, awaited", 29.348, loop),
         ]
 
     run(main)

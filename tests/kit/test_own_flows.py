@@ -12,8 +12,6 @@ from holdfast.core.acquire import acquire
 from holdfast.core.effects import Ask, Sleep, Tell
 from holdfast.core.outcomes import Acquired, Miss, Missed
 from holdfast.core.tally import Tally
-from holdfast.core.validity import valid_until
-from holdfast.core.votes import Verdict
 from holdfast.testing import Edit, Protocol, Run, Scenario, first_broken, planted, simulate
 
 Steps = Generator[Any, float, Any]
@@ -21,26 +19,26 @@ Steps = Generator[Any, float, Any]
 
 def once(terms: Any, source: Any, *, now: float, wait: float | None) -> Steps:
     """Try once, as one should."""
-    token, tally, begun = source.token(), Tally(terms.nodes), now
+    token, stamp, tally, begun = source.token(), source.stamp(), Tally(terms.nodes), now
     try:
-        now = yield Ask(terms.request(token), tally, begun + terms.ttl / 4)
+        now = yield Ask(terms.request(token, stamp), tally, begun + terms.patience)
     except GeneratorExit:
         raise
     except BaseException:
         yield Tell(terms.release(token))
         raise
-    if tally.verdict is Verdict.WON and now < valid_until(begun, terms.ttl):
-        return Acquired(token, valid_until(begun, terms.ttl), tally)
+    if tally.accepted and now < begun + terms.validity:
+        return Acquired(token, begun + terms.validity, tally, stamp)
     yield Tell(terms.release(token))
     return Missed(Miss.BUSY, 0.0, tally)
 
 
 def forgetful(terms: Any, source: Any, *, now: float, wait: float | None) -> Steps:
     """Try once, and leave what a lost round was granted behind."""
-    token, tally, begun = source.token(), Tally(terms.nodes), now
-    now = yield Ask(terms.request(token), tally, begun + terms.ttl / 4)
-    if tally.verdict is Verdict.WON and now < valid_until(begun, terms.ttl):
-        return Acquired(token, valid_until(begun, terms.ttl), tally)
+    token, stamp, tally, begun = source.token(), source.stamp(), Tally(terms.nodes), now
+    now = yield Ask(terms.request(token, stamp), tally, begun + terms.patience)
+    if tally.accepted and now < begun + terms.validity:
+        return Acquired(token, begun + terms.validity, tally, stamp)
     return Missed(Miss.BUSY, 0.0, tally)
 
 
@@ -48,7 +46,8 @@ def credulous(terms: Any, source: Any, *, now: float, wait: float | None) -> Ste
     """Acquire, and believe in it for twice as long as is right."""
     outcome = yield from acquire(terms, source, now=now, wait=wait)
     if isinstance(outcome, Acquired):
-        return Acquired(outcome.token, outcome.valid_until + terms.ttl, outcome.tally)
+        late = outcome.valid_until + terms.ttl
+        return Acquired(outcome.token, late, outcome.tally, outcome.fence)
     return outcome
 
 

@@ -36,7 +36,8 @@ NODES = """
         holdfast_nodes[-1].pause()
 
     def test_and_mended(holdfast_nodes):
-        assert [node.call("DBSIZE") for node in holdfast_nodes] == ["0"] * {count}
+        assert [node.call("EXISTS", "hf:node") for node in holdfast_nodes] == ["1"] * {count}
+        assert [node.call("DBSIZE") for node in holdfast_nodes] == ["1"] * {count}
 """
 
 

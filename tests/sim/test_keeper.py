@@ -7,7 +7,9 @@ from functools import partial
 
 import pytest
 
+from holdfast.core.clocks import Clocks
 from holdfast.core.outcomes import Acquired, LossReason, Lost, Released
+from holdfast.core.tally import quorum_of
 from holdfast.testing import SHIPPED, Protocol
 from holdfast.testing.client import SimClient
 from holdfast.testing.laws import Broken, Laws
@@ -15,7 +17,7 @@ from holdfast.testing.lease import Owner, SimLease
 from holdfast.testing.mutants import mutants
 from holdfast.testing.network import Path
 from holdfast.testing.node import SimNode
-from holdfast.testing.world import Clock, World
+from holdfast.testing.world import Clock, WallClock, World
 from holdfast.wire.keys import lock_key
 
 TTL = 1.0
@@ -28,13 +30,15 @@ class Stage:
 
     def __init__(self, nodes: int = 1, protocol: Protocol = SHIPPED) -> None:
         self.world = World(1, tracing=True)
-        self.nodes = [SimNode(self.world, n, Clock(0.0, 1.0), protocol.lua) for n in range(nodes)]
+        self.nodes = [
+            SimNode(n, WallClock(self.world, 0.0, 1.0), protocol.lua) for n in range(nodes)
+        ]
         self.laws = Laws(self.world, self.nodes, "it")
         self.world.after_event.append(self.laws.check)
         self._terms = partial(protocol.terms, "it", int(TTL * 1000), nodes, 0.1)
         self.client = SimClient(
-            self.world, "client", Clock(0.0, 1.0),
-            protocol=protocol, terms=self._terms, laws=self.laws,
+            self.world, "client", Clock(0.0, 1.0), protocol=protocol, terms=self._terms,
+            clocks=Clocks(nodes, quorum_of(nodes), trusting=True), laws=self.laws,
         )  # fmt: skip
         self.client.connect(self.nodes, lambda: Path(self.world, 0.001, 0.0))
         self.owner = Owner()
@@ -42,11 +46,26 @@ class Stage:
         self._worker = self.client.worker.thread
         self._driver = protocol.driver(self._worker)
 
+    # -- the source of tokens ---------------------------------------------------------------------
+
+    def token(self) -> str:
+        return self.world.token()
+
+    def stamp(self) -> int:
+        return self._worker.process.clocks.stamp(self.now)
+
+    def chance(self) -> float:
+        return self.world.chance()
+
+    # -- what happens -----------------------------------------------------------------------------
+
     def acquire(self, **terms: object) -> SimLease:
-        flow = self._protocol.acquire(self._terms(**terms), self.world, now=self.now, wait=0.0)
+        flow = self._protocol.acquire(self._terms(**terms), self, now=self.now, wait=0.0)
         outcome = self._run(flow)
         assert isinstance(outcome, Acquired)
-        holding = self._protocol.holding(self._terms(**terms), outcome.token, outcome.valid_until)
+        holding = self._protocol.holding(
+            self._terms(**terms), outcome.token, outcome.valid_until, outcome.fence
+        )
         lease = SimLease(holding, self.owner, self.client.keeper.thread)
         self.laws.begin(lease)
         self.client.keeper.keep(lease)
@@ -93,7 +112,8 @@ class Stage:
 
     def said(self) -> list[str]:
         """What was executed and noted, without times, tokens and scripts that were sent again."""
-        lines = [re.sub(" [0-9a-f]{6}", "", line[12:]) for line in self.world.trace]
+        lines = [re.sub(" [0-9a-f]{6}(?= |:)", "", line[12:]) for line in self.world.trace]
+        lines = [re.sub(r"\d{16}", "now", line) for line in lines]
         return [line for line in lines if "arrives" not in line and "NOSCRIPT" not in line]
 
     def has(self, lease: SimLease) -> int:
@@ -119,7 +139,7 @@ def test_a_lease_that_is_not_renewed_is_called_endangered_and_lost() -> None:
     assert stage.said() == [
         "client's lease: endangered",
         "client's lease: lost (expired)",
-        "client's keeper ↔ node 1: release → [1, 0]",
+        "client's keeper ↔ node 1: release → [1, 0, 0]",
     ]
     assert not lease.is_held()
 
@@ -134,9 +154,9 @@ def test_a_renewal_that_is_overtaken_by_a_release_gets_one_behind_it() -> None:
     assert stage.release(lease) is Released.FREED
     stage.run(TTL)
     assert stage.said() == [
-        "client ↔ node 1: release → [1, 0]",
-        "client's keeper ↔ node 1: renew → [-1, -2]",
-        "client's keeper ↔ node 1: release → [-1, -2]",
+        "client ↔ node 1: release → [1, 0, 0]",
+        "client's keeper ↔ node 1: renew → [-1, now, -2]",
+        "client's keeper ↔ node 1: release → [-1, 0, -2]",
     ]
 
 
@@ -144,8 +164,8 @@ def test_the_release_behind_a_renewal_takes_back_what_that_took() -> None:
     stage, lease = overtaken(follow=True)
     stage.run(TTL)
     assert stage.said()[-2:] == [
-        "client's keeper ↔ node 1: renew → [1, 1000]",
-        "client's keeper ↔ node 1: release → [1, 0]",
+        "client's keeper ↔ node 1: renew → [1, now, 0]",
+        "client's keeper ↔ node 1: release → [1, 0, 0]",
     ]
     assert stage.has(lease) == 0
 
@@ -209,7 +229,7 @@ def test_a_lease_survives_nodes_that_are_restarted_in_turn() -> None:
     for node in stage.nodes * 2:
         node.crash()
         stage.run(0.3 * TTL)
-        node.restart(empty=False)
+        node.restart()
         stage.run(0.4 * TTL)
     assert lease.is_held()
     assert stage.release(lease) is Released.FREED

@@ -19,7 +19,8 @@
 - `node.py`, `network.py`, `driver.py`: nodes and connections that fail, the driver that runs flows
 - `client.py`, `process.py`: clients, whose processes and threads are paused and killed
 - `worker.py`, `keeper.py`, `lease.py`: what their two threads do, and what they have in common
-- `faults.py`: what befalls nodes, connections and clients
+- `scenario.py`: how large a world is and what may befall it; `faults.py` makes it happen to nodes,
+  connections and clients, `forgetting.py` to nodes' memories, `timekeeping.py` to their clocks
 - `laws.py`: what must always hold; `simulation.py` runs one seed and checks them
 - `protocol.py`, `mutants.py`: other flows, and planted bugs, which must be found
 - `python -m holdfast.testing --help`, or `make sim`
@@ -32,9 +33,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .faults import Scenario
     from .memory import Memory
     from .protocol import SHIPPED, Edit, Protocol, planted
+    from .scenario import Scenario
     from .simulation import Run, first_broken, simulate
 
 __all__ = [
@@ -51,7 +52,7 @@ __all__ = [
 
 _HOMES = {
     "Memory": "memory",
-    "Scenario": "faults",
+    "Scenario": "scenario",
     "SHIPPED": "protocol",
     "Edit": "protocol",
     "Protocol": "protocol",

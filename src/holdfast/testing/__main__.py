@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     console = Console(stderr=True)
     try:
         if options.seed is not None:
-            return _one(options.seed, amnesia=options.amnesia, trace=options.trace)
+            return _one(options.seed, guard=options.guard, trace=options.trace)
         return _many(range(options.first, options.first + options.seeds), options, console)
     except KeyboardInterrupt:
         console.print("interrupted")
@@ -40,9 +40,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, help="run this one seed only")
     parser.add_argument("--trace", action="store_true", help="with --seed: print every event")
     parser.add_argument(
-        "--amnesia",
-        action="store_true",
-        help="let crashed nodes restart empty: a known hole, which is found",
+        "--no-guard",
+        dest="guard",
+        action="store_false",
+        help="let nodes that have forgotten grant again at once: a known hole, which is found",
     )
     parser.add_argument("--jobs", type=_count, default=os.cpu_count() or 1, help="processes")
     return parser
@@ -55,8 +56,8 @@ def _count(text: str) -> int:
     return number
 
 
-def _one(seed: int, *, amnesia: bool, trace: bool) -> int:
-    run = simulate(seed, amnesia=amnesia, tracing=trace)
+def _one(seed: int, *, guard: bool, trace: bool) -> int:
+    run = simulate(seed, guard=guard, tracing=trace)
     for line in run.trace:
         sys.stdout.write(f"{line}\n")
     sys.stdout.write(f"seed {seed}: {run.scenario}\n{_verdict(run)}\n")
@@ -76,7 +77,7 @@ def _many(seeds: range, options: argparse.Namespace, console: Console) -> int:
             TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(),
             console=console, transient=True, disable=not console.is_terminal,
         ) as progress,
-        closing(_runs(seeds, options.jobs, amnesia=options.amnesia)) as runs,
+        closing(_runs(seeds, options.jobs, guard=options.guard)) as runs,
     ):  # fmt: skip
         task = progress.add_task("", total=len(seeds))
         for run in runs:
@@ -90,7 +91,7 @@ def _many(seeds: range, options: argparse.Namespace, console: Console) -> int:
         done = f"{len(seeds)} seeds, {acquired} acquisitions, {renewed} renewals"
         sys.stdout.write(f"{done}: all laws kept\n")
         return 0
-    flag = " --amnesia" if options.amnesia else ""
+    flag = "" if options.guard else " --no-guard"
     sys.stdout.write(
         f"seed {failure.seed}: {failure.scenario}\n{_verdict(failure)}\n"
         f"replay: make sim SEED={failure.seed} SIM_ARGS='--trace{flag}'\n"
@@ -98,22 +99,22 @@ def _many(seeds: range, options: argparse.Namespace, console: Console) -> int:
     return 1
 
 
-def _runs(seeds: range, jobs: int, *, amnesia: bool) -> Generator[Run, None, None]:
+def _runs(seeds: range, jobs: int, *, guard: bool) -> Generator[Run, None, None]:
     chunks = [seeds[start : start + _CHUNK] for start in range(0, len(seeds), _CHUNK)]
     if jobs == 1 or len(chunks) == 1:
         for chunk in chunks:
-            yield from _chunk(chunk, amnesia)
+            yield from _chunk(chunk, guard)
         return
     pool = ProcessPoolExecutor(min(jobs, len(chunks)))
     try:
-        for done in pool.map(_chunk, chunks, [amnesia] * len(chunks)):
+        for done in pool.map(_chunk, chunks, [guard] * len(chunks)):
             yield from done
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _chunk(seeds: range, amnesia: bool) -> list[Run]:
-    return [simulate(seed, amnesia=amnesia) for seed in seeds]
+def _chunk(seeds: range, guard: bool) -> list[Run]:
+    return [simulate(seed, guard=guard) for seed in seeds]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """A simulated client: a process with a worker and a keeper, each with connections of its own."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from ..core.clocks import Clocks
 from ..core.terms import Terms
 from .driver import Channel
 from .keeper import SimKeeper
@@ -23,19 +25,24 @@ class SimClient:
         name: str,
         clock: Clock,
         *,
+        clocks: Clocks,
         protocol: Protocol,
         terms: Callable[..., Terms],
         laws: Laws,
     ) -> None:
         self.name = name
-        self.process = Process(world, name, clock)
+        self._protocol = protocol
+        self.process = Process(world, name, clock, clocks)
         self.keeper = SimKeeper(Thread(self.process, f"{name}'s keeper"), protocol, laws)
         self.worker = Worker(Thread(self.process, name), self.keeper, protocol, terms, laws)
 
-    def connect(self, nodes: Sequence[SimNode], path: Callable[[], Path]) -> None:
-        """Give every thread a way to every node."""
+    def connect(
+        self, nodes: Sequence[SimNode], path: Callable[[], Path], *, durable: bool = False
+    ) -> None:
+        """Give every thread a way to every node. `durable`: after a restart they are adopted."""
+        channel = partial(Channel, connect=self._protocol.connection, durable=durable)
         for thread in self.process.threads:
-            thread.channels += [Channel(thread, node, path(), path()) for node in nodes]
+            thread.channels += [channel(thread, node, path(), path()) for node in nodes]
 
     @property
     def channels(self) -> list[Channel]:

@@ -6,12 +6,12 @@ under way on a broken connection is said again within its round.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+from ..core.clocks import NodeClock
 from ..core.effects import Ask, Effect, Flow, Sleep, Tell
 from ..core.votes import Condition, Verdict, failed
-from ..wire import commands
-from ..wire.link import Asker
 from ..wire.round import Round
 from .network import Connection, Path
 from .node import SimNode
@@ -28,12 +28,24 @@ class Interrupted(BaseException):
 class Channel:
     """One thread's way to one node: the connection of the moment."""
 
-    def __init__(self, thread: Thread, node: SimNode, there: Path, back: Path) -> None:
+    def __init__(
+        self,
+        thread: Thread,
+        node: SimNode,
+        there: Path,
+        back: Path,
+        *,
+        connect: type[Connection] = Connection,
+        durable: bool = False,
+    ) -> None:
         self.there = there
         self.back = back
         self.connection: Connection | None = None
+        self.first_run = ""
+        """Which run of the server was met first."""
         self._thread = thread
         self._node = node
+        self._connect = partial(connect, thread.world, self, node, durable=durable)
         self._retry_at = 0.0
 
     def __str__(self) -> str:
@@ -46,8 +58,8 @@ class Channel:
                 self.taint(round_)
                 round_.count(self._node.number, _BROKEN)
                 return
-            self.connection = Connection(self._thread.world, self, self._node)
-        self.connection.say(commands.pack(round_.command), round_)
+            self.connection = self._connect()
+        self.connection.post(round_)
 
     def owes(self, token: str) -> bool:
         """True if the node has not answered something that was said in this token's name."""
@@ -57,23 +69,39 @@ class Channel:
         """True if a release of that token was said and is not answered yet."""
         return self.connection is not None and self.connection.told_release(token)
 
-    def broke(self, connection: Connection, unanswered: Sequence[Asker]) -> None:
+    def broke(self, connection: Connection, unanswered: Sequence[Round]) -> None:
         """Notice that a connection broke: repeat on a new one what is still wanted."""
         if self.connection is connection:
             self.connection = None
             self._retry_at = self._thread.world.now + (0 if self._node.up else _BACKOFF)
         for round_ in unanswered:
-            assert isinstance(round_, Round)
             if round_.may_repeat(self._node.number):
                 self.post(round_)
             else:
                 round_.count(self._node.number, _BROKEN)
         self.heard()
 
-    def taint(self, asker: Asker) -> None:
+    def taint(self, round_: Round) -> None:
         """Note that nobody can say what the node has executed of this: no law binds it there."""
-        if isinstance(asker, Round):
-            self._thread.tainted.add((asker.command.token, self._node.number))
+        self._thread.tainted.add((round_.command.token, self._node.number))
+
+    @property
+    def clock(self) -> NodeClock:
+        """What the thread's process knows of the node's clock."""
+        return self._thread.process.clocks.nodes[self._node.number]
+
+    def now(self) -> float:
+        """Return the time on the process's own clock."""
+        return self._thread.now()
+
+    def true_time(self, shown: float) -> float:
+        """Return by when the process's own clock shows that."""
+        return self._thread.process.true_time(shown)
+
+    def met(self, run: str) -> None:
+        """Take note that a run of the server was met."""
+        self.first_run = self.first_run or run
+        self._thread.process.clocks.reset()
 
     def heard(self) -> None:
         """Let the thread's drivers see whether their rounds are decided."""
@@ -147,7 +175,8 @@ class SimDriver:
             self._ask(effect, turn)
 
     def _ask(self, effect: Ask, turn: int) -> None:
-        round_ = self._round = Round(effect.command, effect.tally)
+        now = self.thread.now()
+        round_ = self._round = Round(effect.command, effect.tally, sent=now, until=effect.until)
         for channel in self.channels:
             channel.post(round_)
         self.thread.at(effect.until, lambda: self._over(turn))

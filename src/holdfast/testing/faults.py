@@ -1,106 +1,47 @@
-"""What goes wrong in a simulated world, and how often: drawn from the seed, printed with it."""
+"""What goes wrong in a simulated world, until everything heals."""
 
-from dataclasses import dataclass
-from random import Random
+from collections.abc import Callable
 
-from ..core.validity import patience
 from .client import SimClient
+from .forgetting import Forgetting
 from .node import SimNode
+from .scenario import FAULTS, Scenario
+from .timekeeping import Timekeeping
 from .world import World
 
-FAULTS = (
-    "crashes", "rolls", "hangs", "cuts", "breaks", "pauses", "starves", "kills", "deaths",
-    "interrupts",
-)  # fmt: skip
-"""What may befall nodes, connections and clients; each has a flag in the scenario."""
+KILLED = 0.3
+"""How likely a client dies that might."""
 
-
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """One world's size, speed and misfortunes."""
-
-    nodes: int = 3
-    clients: int = 3
-    ttl: float = 1.0
-    node_timeout: float = 0.05
-    delay: float = 0.001
-    """Mean one-way delay of a message, in seconds."""
-    tail: float = 0.0
-    """The part of messages that are ten to fifty times as late."""
-    drift: bool = False
-    """Clocks run at rates of up to 1 % off true time, most of them at the limit."""
-    crashes: bool = False
-    rolls: bool = False
-    """Nodes are restarted one after the other, as for an upgrade."""
-    hangs: bool = False
-    cuts: bool = False
-    breaks: bool = False
-    pauses: bool = False
-    starves: bool = False
-    """Keepers alone are paused, and not their workers."""
-    kills: bool = False
-    deaths: bool = False
-    """Workers' threads end while they have a lease; their process lives on."""
-    interrupts: bool = False
-    amnesia: bool = False
-    """Crashed nodes come back empty: outside the assumptions, see SAFETY.md."""
-
-    def __str__(self) -> str:
-        on = [name for name in ("drift", *FAULTS, "amnesia") if getattr(self, name)]
-        return (
-            f"{self.nodes} nodes, {self.clients} clients, ttl {self.ttl:g} s,"
-            f" patience {self.node_timeout * 1000:.0f} ms, delay {self.delay * 1000:.1f} ms"
-            f" (tail {self.tail:.0%}); {', '.join(on) or 'no faults'}"
-        )
-
-
-def draw(random: Random, *, amnesia: bool) -> Scenario:
-    """Draw a scenario. Every kind of fault is in about half of them."""
-
-    def often() -> bool:
-        return random.random() < 0.5
-
-    ttl = random.choice((0.3, 0.6, 1.0, 2.0))
-    node_timeout = random.choice((0.03, 0.05, 0.2, 0.5))
-    return Scenario(
-        nodes=random.choice((1, 2, 3, 3, 4, 5, 5)),
-        clients=random.randint(2, 4),
-        ttl=ttl,
-        node_timeout=node_timeout,
-        # Without a fault a round trip fits into a round: patience is chosen for the network.
-        delay=patience(node_timeout, ttl) * random.choice((0.01, 0.05, 0.2)),
-        tail=random.choice((0.0, 0.01, 0.1)),
-        drift=often(),
-        crashes=often() or amnesia,
-        hangs=often(),
-        cuts=often(),
-        breaks=often(),
-        pauses=often(),
-        kills=often(),
-        interrupts=often(),
-        rolls=often(),
-        starves=often(),
-        deaths=often(),
-        amnesia=amnesia,
-    )
+BLACKOUTS = 0.15
+"""The part of crashes that befall all nodes at once, where nodes forget."""
 
 
 class Nemesis:
     """Makes the scenario's misfortunes happen, until it is told to stop and heal everything."""
 
     def __init__(
-        self, world: World, scenario: Scenario, nodes: list[SimNode], clients: list[SimClient]
+        self,
+        world: World,
+        scenario: Scenario,
+        nodes: list[SimNode],
+        clients: list[SimClient],
+        spawn: Callable[[str], SimClient],
     ) -> None:
+        """Plague these nodes and clients; `spawn` makes more of those."""
         self._world = world
         self._scenario = scenario
         self._nodes = nodes
         self._clients = clients
+        self._spawn = spawn
         self._active = True
         self._rolling = False
         self._faults = [name for name in FAULTS if getattr(scenario, name)]
+        self._forgetting = Forgetting(world, scenario, nodes, self._note)
+        self._timekeeping = Timekeeping(world, scenario, nodes, clients, self._note)
 
     def start(self) -> None:
         """Let the first misfortune come."""
+        self._forgetting.start()
         if self._faults:
             self._world.after(self._gap(), self._strike)
 
@@ -109,8 +50,9 @@ class Nemesis:
         self._active = False
         for node in self._nodes:
             if not node.up:
-                node.restart(empty=self._scenario.amnesia)
+                node.restart(self._forgetting.left())
             node.resume()
+        self._timekeeping.heal()
         for client in self._clients:
             for channel in client.channels:
                 channel.there.heal()
@@ -127,28 +69,42 @@ class Nemesis:
         if not self._active:
             return
         fault = self._world.random.choice(self._faults)
-        getattr(self, f"_{fault}")()
+        for master in (self, self._forgetting, self._timekeeping):
+            if hasattr(master, fault):
+                getattr(master, fault)()
         self._world.after(self._gap(), self._strike)
 
     def _note(self, line: str) -> None:
         if self._world.tracing:
             self._world.note(f"*** {line}")
 
-    def _crashes(self) -> None:
-        node = self._world.random.choice(self._nodes)
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def crashes(self) -> None:
+        """Kill a node, or all of them where that is the worst."""
+        random = self._world.random
+        victims = [random.choice(self._nodes)]
+        if self._scenario.amnesia and random.random() < BLACKOUTS:
+            victims = self._nodes
+        if self._forgetting.may_strike():
+            for node in victims:
+                self._crash(node, self._length())
+
+    def _crash(self, node: SimNode, away: float) -> None:
         if node.up:
             self._note(f"{node} crashes")
             node.crash()
-            self._world.after(self._length(), lambda: self._restart(node))
+            self._world.after(away, lambda: self._restart(node))
 
     def _restart(self, node: SimNode) -> None:
         if self._active and not node.up:
-            self._note(f"{node} restarts{' empty' if self._scenario.amnesia else ''}")
-            node.restart(empty=self._scenario.amnesia)
+            memory = self._forgetting.left()
+            self._note(f"{node} restarts {memory.value}")
+            node.restart(memory)
 
-    def _rolls(self) -> None:
+    def rolls(self) -> None:
         """Restart every node, one after the other, each a while after the one before is back."""
-        if not self._rolling:
+        if not self._rolling and self._forgetting.may_strike():
             self._rolling = True
             self._roll(0)
 
@@ -157,13 +113,11 @@ class Nemesis:
             self._rolling = False
             return
         node, away = self._nodes[number], self._scenario.ttl * self._world.random.uniform(0.05, 0.3)
-        if node.up:
-            self._note(f"{node} is restarted")
-            node.crash()
-            self._world.after(away, lambda: self._restart(node))
+        self._crash(node, away)
         self._world.after(2 * away, lambda: self._roll(number + 1))
 
-    def _hangs(self) -> None:
+    def hangs(self) -> None:
+        """Let a node answer nothing for a while."""
         node = self._world.random.choice(self._nodes)
         if node.up:
             self._note(f"{node} hangs")
@@ -175,7 +129,9 @@ class Nemesis:
             self._note(f"{node} goes on")
             node.resume()
 
-    def _cuts(self) -> None:
+    # -- connections ------------------------------------------------------------------------------
+
+    def cuts(self) -> None:
         """Cut a client off from some nodes, or only one of its threads, one way or both ways."""
         random, until = self._world.random, self._world.now + self._length()
         client, ways = random.choice(self._clients), random.choice(("there", "back", "both"))
@@ -191,7 +147,8 @@ class Nemesis:
                 if ways != "there":
                     channel.back.cut_until = until
 
-    def _breaks(self) -> None:
+    def breaks(self) -> None:
+        """Break a connection in the midst of whatever is under way."""
         random = self._world.random
         channel = random.choice(random.choice(self._clients).channels)
         if channel.connection is not None and not channel.connection.broken:
@@ -199,28 +156,44 @@ class Nemesis:
             under_way = len(channel.connection.under_way)
             channel.connection.break_off(delivered=random.randint(0, under_way))
 
-    def _pauses(self) -> None:
+    # -- clients ----------------------------------------------------------------------------------
+
+    def pauses(self) -> None:
+        """Stop a client for a while."""
         client = self._world.random.choice(self._clients)
         self._note(f"{client.name} is paused")
         client.process.pause(self._length())
 
-    def _starves(self) -> None:
+    def starves(self) -> None:
+        """Stop a keeper for a while, and not its worker."""
         client = self._world.random.choice(self._clients)
         self._note(f"{client.name}'s keeper is paused")
         client.keeper.thread.starve(self._length())
 
-    def _kills(self) -> None:
-        """Kill a client; the first one is spared, so that somebody is there to make progress."""
-        client = self._world.random.choice(self._clients)
-        if client is not self._clients[0] and self._world.random.random() < 0.2:
-            self._note(f"{client.name} is killed")
-            client.process.kill()
+    def kills(self) -> None:
+        """Kill a client; the first one is spared, so that somebody is there to make progress.
 
-    def _deaths(self) -> None:
+        Another one takes its place. Not where clocks are set: a client that knows nothing of a
+        node's clock cannot notice that.
+        """
+        random = self._world.random
+        number = random.randrange(len(self._clients))
+        client = self._clients[number]
+        if number == 0 or random.random() > KILLED or not client.process.alive:
+            return
+        self._note(f"{client.name} is killed")
+        client.process.kill()
+        if self._scenario.wild or not self._scenario.unsteady:
+            heir = self._clients[number] = self._spawn(f"{client.name}'s heir")
+            self._world.after(self._length(), heir.worker.start)
+
+    def deaths(self) -> None:
+        """End a worker's thread."""
         worker = self._world.random.choice(self._clients).worker
         worker.thread.when_awake(worker.die)
 
-    def _interrupts(self) -> None:
+    def interrupts(self) -> None:
+        """Interrupt whatever a worker is at."""
         client = self._world.random.choice(self._clients)
         self._note(f"{client.name} is interrupted")
         client.worker.thread.when_awake(client.worker.interrupt)

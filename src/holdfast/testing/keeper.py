@@ -58,7 +58,7 @@ class SimKeeper:
         driver = self._charges.pop(lease, None)
         if driver is not None:
             driver.drop()
-        round_ = Round(lease.holding.terms.release(lease.token))
+        round_ = Round(lease.holding.terms.release(lease.token, repaired=lease.holding.repaired))
         for channel in self.thread.channels:
             if channel.owes(lease.token):
                 channel.post(round_)

@@ -14,18 +14,32 @@
   keeper was paused until shortly before; and no warning names an end that has been put off
 - **renewal only for the living**: nothing is renewed for an owner that has died, so that its lock
   is free a ttl later, wherever no renewal was under way
+- **too late is too late**: a node grants nothing after the time until which its sender waits for
+  it, as well as that one knows the node's clock; and a node whose clock is right calls nothing late
+  that its sender waits for
+- **who forgot abstains**: where there is a guard, a node that has lost something from its memory
+  grants nothing, and repairs nothing, until all that it may have forgotten has ended by its clock
+- **F1**: no two leases have the same fence
+- **F2**: if one lease was granted before another was asked for, the other's fence is greater
 - **progress**: after everything has healed, somebody acquires
+
+F1 and F2 need no clock to be right; the others do. They need that what a node has accepted is kept,
+or that there is a guard.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
-from ..core.effects import Noted
+from ..core.effects import Noted, Verb
+from ..core.guard import NO_GUARD, Guard, abstention_ms
 from ..core.outcomes import Endangered, Kept, LossReason, Lost, Released
 from ..core.tally import quorum_of
 from ..core.validity import RATE_ERROR
 from ..wire.keys import lock_key
 from .lease import SimLease
+from .network import Message, describe
 from .node import SimNode
 from .process import Thread
 from .world import World
@@ -33,10 +47,15 @@ from .world import World
 SLACK = 1e-6
 """Seconds: what happens at a time happens by then, however numbers are rounded."""
 
+LATE = -3
+"""What a node answers that was asked too late."""
+
 MOMENT = 0.005
 """Seconds after which a key whose ttl has ended is surely gone: servers count milliseconds."""
 
-FOR_WANT_OF_RENEWAL = (LossReason.EXPIRED, LossReason.UNREACHABLE, LossReason.MAX_HOLD)
+FOR_WANT_OF_RENEWAL = (
+    LossReason.EXPIRED, LossReason.UNREACHABLE, LossReason.FORGOTTEN, LossReason.MAX_HOLD,
+)  # fmt: skip
 """Losses that come with the end of the validity, and can be seen coming."""
 
 
@@ -47,7 +66,21 @@ class Broken(AssertionError):
 class Laws:
     """Watches one lock in one world."""
 
-    def __init__(self, world: World, nodes: Sequence[SimNode], name: str) -> None:
+    def __init__(
+        self,
+        world: World,
+        nodes: Sequence[SimNode],
+        name: str,
+        *,
+        guard: Guard = NO_GUARD,
+        timed: bool = True,
+        fenced: bool = True,
+        outside: bool = False,
+    ) -> None:
+        """Watch a lock. `timed`: laws that need clocks bind; `fenced`: F1 and F2 do.
+
+        `outside`: what nodes grant is not looked at, only what comes of it.
+        """
         self.acquired = 0
         self.renewed = 0
         """How often a keeper has renewed a lease."""
@@ -60,17 +93,32 @@ class Laws:
         self._ended: set[str] = set()
         self._released: dict[bytes, SimLease] = {}
         """Leases whose release is over, by token."""
+        self._timed = timed
+        self._fenced = fenced
+        self._outside = outside
+        self._abstention_us = abstention_ms(guard.max_ttl_ms) * 1000 if guard.is_on else 0
+        self._fences: set[int] = set()
+        self._granted: list[float] = []
+        """When leases were granted, in true time,"""
+        self._highest: list[int] = []
+        """and the highest fence of all up to each of them."""
         for node in nodes:
             node.after_execution = self._executed
 
     def _has(self, node: SimNode, token: str) -> bool:
         return node.store.value(self._key) == token.encode()
 
+    def _kept(self, node: SimNode, token: str) -> bool:
+        """True if a node has the token, and not because an older memory has brought it back."""
+        return self._has(node, token) and token.encode() not in node.brought_back
+
     # -- who holds it -----------------------------------------------------------------------------
 
     def begin(self, lease: SimLease) -> None:
         """A client has acquired the lock."""
         self.acquired += 1
+        if self._fenced:
+            self._check_fence(lease)
         self._watched = [
             other
             for other in self._watched
@@ -78,8 +126,24 @@ class Laws:
         ]
         self._watched.append(lease)
 
+    def _check_fence(self, lease: SimLease) -> None:
+        fence = lease.holding.fence
+        if fence in self._fences:
+            raise Broken(f"F1: {lease} has the fence {fence}, which another one has")
+        before = bisect_left(self._granted, lease.asked)
+        if before and self._highest[before - 1] >= fence:
+            raise Broken(
+                f"F2: {lease} has the fence {fence}, and one that was granted before it was asked"
+                f" for has {self._highest[before - 1]}"
+            )
+        self._fences.add(fence)
+        self._granted.append(lease.since)
+        self._highest.append(max((fence, *self._highest[-1:])))
+
     def check(self) -> None:
         """Check what can be seen at any moment."""
+        if not self._timed:
+            return
         holders = []
         for lease in self._watched:
             if not lease.is_held():
@@ -123,7 +187,7 @@ class Laws:
             raise Broken(f"loss is told in time: {lease} is called lost twice")
         if lease.is_held():
             raise Broken(f"loss is told in time: {lease} is called lost, and still held")
-        if note.reason not in FOR_WANT_OF_RENEWAL:
+        if note.reason not in FOR_WANT_OF_RENEWAL or not self._timed:
             return
         early = lease.holding.valid_until - lease.process.now()
         if early > SLACK:
@@ -160,10 +224,12 @@ class Laws:
         self._world.after(until, partial(self._check_lapsed, lease, nodes))
 
     def _is_unclear(self, lease: SimLease, node: SimNode) -> bool:
-        """True if a node may still be told to renew a lease, by something under way."""
+        """True if a node's clock is wrong, or it may still be told to renew a lease."""
         threads = lease.process.threads
-        return self._is_tainted(lease, node) or any(
-            thread.channels[node.number].owes(lease.token) for thread in threads
+        return (
+            not node.steady
+            or self._is_tainted(lease, node)
+            or any(thread.channels[node.number].owes(lease.token) for thread in threads)
         )
 
     def _check_lapsed(self, lease: SimLease, nodes: Sequence[SimNode]) -> None:
@@ -179,7 +245,7 @@ class Laws:
         """A client was told that its release is done."""
         if isinstance(outcome, Lost):
             self.note(lease, outcome)
-        have = [str(node) for node in self._nodes if self._has(node, lease.token)]
+        have = [str(node) for node in self._nodes if self._kept(node, lease.token)]
         if outcome is Released.FREED and len(have) >= quorum_of(len(self._nodes)):
             raise Broken(f"release frees: {lease} was freed, but {', '.join(have)} have it")
         self.over(thread, lease.token)
@@ -193,7 +259,7 @@ class Laws:
             coming = connection.carries_request(token)
             told = connection.told_release(token)
             tainted = (token, node.number) in thread.tainted
-            if (self._has(node, token) or coming) and not told and not tainted:
+            if (self._kept(node, token) or coming) and not told and not tainted:
                 raise Broken(
                     f"release frees: {thread.name} gave up {token[:6]}, and {node} was not told"
                 )
@@ -202,12 +268,51 @@ class Laws:
         """A release is over, and whatever of its renewals is under way has one behind it."""
         self._released[lease.token.encode()] = lease
         for node in self._nodes:
-            self._executed(node)
+            self._check_released(node)
 
-    def _executed(self, node: SimNode) -> None:
-        """A node has executed something: that must not bring back what was released."""
-        lease = self._released.get(node.store.value(self._key) or b"")
-        if lease is None or self._is_tainted(lease, node):
+    # -- what nodes do ----------------------------------------------------------------------------
+
+    def _executed(self, node: SimNode, message: Message, reply: Any) -> None:
+        """A node has executed something."""
+        if self._outside:
+            pass
+        elif message.command is not None and _grants(message.command.verb, reply):
+            self._check_abstention(node)
+            self._check_lateness(node, message)
+        elif isinstance(reply, list) and reply[0] == LATE:
+            self._check_earliness(node, message)
+        self._check_released(node)
+
+    def _check_abstention(self, node: SimNode) -> None:
+        if node.forgot_us is None or not self._abstention_us:
+            return
+        early = node.forgot_us + self._abstention_us - node.server.now_us()
+        if early > 0:
+            raise Broken(
+                f"who forgot abstains: {node} lost its memory and grants {early / 1e6:.3f} s early"
+            )
+
+    def _check_lateness(self, node: SimNode, message: Message) -> None:
+        late_ms = node.server.now_us() / 1000 - message.not_after_ms
+        if message.not_after_ms and late_ms > 0:
+            raise Broken(
+                f"too late is too late: {node} does what {describe(message)} asks for,"
+                f" {late_ms:.0f} ms after it was worth doing"
+            )
+
+    def _check_earliness(self, node: SimNode, message: Message) -> None:
+        left = message.wanted_until - self._world.now
+        if self._timed and node.steady and left > 0:
+            raise Broken(
+                f"too late is too late: {node} calls {describe(message)} late, {left:.3f} s before"
+                f" its sender gives up"
+            )
+
+    def _check_released(self, node: SimNode) -> None:
+        """What was released must not be brought back."""
+        token = node.store.value(self._key) or b""
+        lease = self._released.get(token)
+        if lease is None or token in node.brought_back or self._is_tainted(lease, node):
             return
         threads = lease.process.threads
         if not any(thread.channels[node.number].told_release(lease.token) for thread in threads):
@@ -222,6 +327,17 @@ class Laws:
         """Everything was healed some time ago, when `since` leases had been acquired."""
         if self.acquired == since:
             raise Broken("progress: nobody acquired the lock after everything had healed")
+
+
+def _grants(verb: Verb, reply: Any) -> bool:
+    """True if a node has given the lock to somebody who did not have it there, or gives it again.
+
+    Also if it accepted a fence, which only a node that may grant does.
+    """
+    if not isinstance(reply, list):
+        return False
+    repaired = verb is Verb.RENEW and reply[0] == -1 and reply[2] == 1
+    return repaired or (verb in (Verb.REQUEST, Verb.RAISE) and reply[0] == 1)
 
 
 def _in_words(note: Noted) -> str:

@@ -18,7 +18,11 @@ class Owner:
 class SimLease:
     """One lease, and what has been said of it."""
 
-    def __init__(self, holding: Holding, owner: Owner, keeper: Thread) -> None:
+    def __init__(
+        self, holding: Holding, owner: Owner, keeper: Thread, asked: float = math.inf
+    ) -> None:
+        """Be a lease that is held from now on, and was asked for then, in true time."""
+        self.asked = min(asked, keeper.world.now)
         self.holding = holding
         self.keeper = keeper
         """The thread that looks after it."""

@@ -71,6 +71,8 @@ class Machine:
                 return self._lua.table_from({b"err": str(reply).encode()})
             case Status():
                 return self._lua.table_from({b"ok": bytes(reply)})
+            case list():
+                return self._lua.table(*(False if item is None else item for item in reply))
         return reply
 
 

@@ -1,14 +1,20 @@
 """Planted bugs. Each must be found: a simulator that stops finding them has stopped working."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..core.clocks import Clocks
 from ..core.effects import Ask, Tell
 from ..core.tally import Tally
+from ..core.validity import patience
 from ..core.votes import GRANTED
+from ..wire.peer import Peer
 from ..wire.round import Round
-from ..wire.scripts import EXCLUSIVE
+from ..wire.scripts import SCRIPTS
 from .driver import SimDriver
+from .network import Connection
 from .protocol import SHIPPED, Edit, Protocol, planted
+from .scenario import Scenario
 
 
 class TellsOnlyGranters(SimDriver):
@@ -27,13 +33,71 @@ class TellsOnlyGranters(SimDriver):
                 channel.post(Round(effect.command))
 
 
+class RemembersRuns(Connection):
+    """Tells a node which run it takes it for: the one that it met first.
+
+    So nobody notices that a server was restarted while the client was cut off.
+    """
+
+    def meet(self, run: str, shown_us: int) -> None:
+        """Name the first run wherever the database should be named."""
+        heard_at, self.peer = self.peer.heard_at, _NamesRun(self.peer.clock, 0)
+        self.peer.heard_at = heard_at
+        self.peer.name_run(self._channel.first_run or run)
+        super().meet(run, shown_us)
+
+
+class _NamesRun(Peer):
+    def name_run(self, run: str) -> None:
+        self._db = b"$%d\r\n%s\r\n" % (len(run), run.encode())
+
+
 @dataclass(frozen=True)
 class Mutant:
-    """A planted bug, and the law that it breaks."""
+    """A planted bug, and the law that it breaks; `outside`: for those who look at outcomes only."""
 
     name: str
     law: str
     protocol: Protocol
+    setting: Callable[[Scenario], Scenario] = lambda world: world
+    """What a world must be like for it to do harm, where that is rare."""
+    outside: bool = False
+
+
+def _plain(world: Scenario) -> Scenario:
+    """Let nodes remember and clocks be right."""
+    return replace(
+        world, guard=False, durable=False, amnesia=False, flushes=False, swaps=False,
+        failovers=False, steps=False, freezes=False, races=False, unsteady=0, wild=False,
+    )  # fmt: skip
+
+
+def _slow(world: Scenario) -> Scenario:
+    """Let some messages take long, and most of them not."""
+    delay = 0.02 * patience(0.5, world.ttl)
+    return replace(_plain(world), nodes=1, node_timeout=0.5, delay=delay, tail=0.1)
+
+
+def _drifting(world: Scenario) -> Scenario:
+    return replace(_plain(world), drift=True)
+
+
+def _forgetful(world: Scenario) -> Scenario:
+    """Let few nodes forget in most ways, and no client come late who would not have noticed."""
+    return replace(
+        _plain(world), guard=True, nodes=min(world.nodes, 3), max_ttl=world.ttl, crashes=True,
+        amnesia=True, flushes=True, failovers=True, kills=False, latecomers=False,
+    )  # fmt: skip
+
+
+def _stepping(world: Scenario) -> Scenario:
+    return replace(_plain(world), guard=True, steps=True, unsteady=world.nodes)
+
+
+def _lawless(world: Scenario) -> Scenario:
+    """Let no clock be right, of several nodes."""
+    nodes = max(3, world.nodes)
+    return replace(_plain(world), nodes=nodes, steps=True, unsteady=nodes, wild=True)
 
 
 def mutants() -> list[Mutant]:
@@ -45,16 +109,18 @@ def mutants() -> list[Mutant]:
             planted(
                 Edit(
                     "acquire",
-                    "        if tally.verdict is Verdict.WON and now < valid_until:  # L2\n",
+                    "        if tally.verdict is Verdict.WON:\n",
                     "        valid_until = now + terms.validity\n"
-                    "        if tally.verdict is Verdict.WON and now < valid_until:\n",
+                    "        if tally.verdict is Verdict.WON:\n",
                 )
             ),
+            setting=_slow,
         ),
         Mutant(
             "no drift",
             "mutual exclusion",
             planted(Edit("validity", "return sent + ttl - drift(ttl)", "return sent + ttl")),
+            setting=_drifting,
         ),
         Mutant(
             "quorum n//2",
@@ -88,18 +154,20 @@ def mutants() -> list[Mutant]:
             "mutual exclusion",
             replace(
                 SHIPPED,
-                lua=_lua("== MINE then\n  local done = drop", "~= FREE then\n  local done = drop"),
+                lua=_lua(
+                    ("== MINE then\n  local done = drop", "~= FREE then\n  local done = drop")
+                ),
             ),
         ),
         Mutant(
             "release drops nothing",
             "release frees",
-            replace(SHIPPED, lua=_lua("local done = drop(key, token)", "local done = 1")),
+            replace(SHIPPED, lua=_lua(("local done = drop(key, token)", "local done = 1"))),
         ),
         Mutant(
             "a lock without a ttl",
             "progress",
-            replace(SHIPPED, lua=_lua("'NX', 'PX', ttl", "'NX'")),
+            replace(SHIPPED, lua=_lua(("'NX', 'PX', ttl", "'NX'"))),
         ),
         Mutant("renew after release", "released is released", _renews_after_release()),
         Mutant(
@@ -117,15 +185,142 @@ def mutants() -> list[Mutant]:
             "renewal only for the living",
             planted(Edit("keeping", "if not owner.lives():", "if False:")),
         ),
+        Mutant(
+            "how late it is does not matter",
+            "too late is too late",
+            replace(SHIPPED, lua=_lua(("and now > not_after * 1000 then", "and false then"))),
+        ),
+        *_forgetting(),
+        *_fencing(),
+        Mutant("steps believed", "mutual exclusion", replace(SHIPPED, clocks=_trusting), _stepping),
+    ]
+
+
+def _trusting(nodes: int, quorum: int, **_: bool) -> Clocks:
+    """Return clocks that are believed whatever they show."""
+    return Clocks(nodes, quorum, trusting=True)
+
+
+def _forgetting() -> list[Mutant]:
+    """Nodes that have forgotten, and grant too early."""
+    any_run = ("before[1] ~= string.match(server, 'run_id:(%x+)')", "false")
+    return [
+        Mutant(
+            "marker of any run",
+            "mutual exclusion",
+            replace(
+                SHIPPED,
+                lua=_lua(
+                    ("not history or known[1] ~= history .. ':' .. db", "not known[1]"),
+                    ("if not is_own(known[1], known[2], db)", "if not known[1]"),
+                    any_run,
+                ),
+            ),
+            setting=_forgetful,
+            outside=True,
+        ),
+        Mutant(
+            "run remembered by the client",
+            "mutual exclusion",
+            replace(
+                SHIPPED,
+                connection=RemembersRuns,
+                lua=_lua(
+                    ("known[1] ~= history .. ':' .. db", "known[1] ~= db"),
+                    (
+                        "return fact('server', 'run_id:(%x+)'),"
+                        " fact('replication', 'master_replid:(%x+)') .. ':' .. db",
+                        "return '', db == '0' and fact('server', 'run_id:(%x+)') or db",
+                    ),
+                    any_run,
+                ),
+            ),
+            setting=_forgetful,
+            outside=True,
+        ),
+        Mutant(
+            "abstains too short",
+            "mutual exclusion",
+            replace(
+                SHIPPED,
+                lua=_lua(
+                    ("return math.ceil(max_ttl * 1.02) + 1000", "return math.ceil(max_ttl / 2)")
+                ),
+            ),
+            setting=_forgetful,
+            outside=True,
+        ),
+        Mutant(
+            "repairs while it abstains",
+            "who forgot abstains",
+            replace(
+                SHIPPED,
+                lua=_lua(
+                    (
+                        "if refusal then return refusal end\nlocal taken",
+                        "floor, highest = floor or 0, highest or now\nlocal taken",
+                    )
+                ),
+            ),
+            setting=_forgetful,
+        ),
+    ]
+
+
+def stamps_of_one() -> Protocol:
+    """Return flows whose clients always propose the lowest fence. That costs time, and no law."""
+    return planted(Edit("clocks", "return int(now * 1e6 + self._agreed)", "return 1"))
+
+
+def _fencing() -> list[Mutant]:
+    """Fences that are not what they should be."""
+    accepts = "local function accept(mark, stamp, floor, highest, max_ttl)\n"
+    counts = (
+        "local count = math.max(tonumber(redis.call('GET', mark) or '0'), floor) + 1\n"
+        "redis.call('SET', mark, string.format('%.0f', count))\n"
+        "do return count end\n"
+    )
+    return [
+        Mutant(
+            "largest of the nodes' counters",
+            "F",
+            replace(
+                planted(
+                    Edit(
+                        "acquire",
+                        "            if tally.marks and not tally.accepted:\n",
+                        "            fence = max(tally.marks)\n            if False:\n",
+                    )
+                ),
+                lua=_lua((accepts, accepts + counts)),
+            ),
+        ),
+        Mutant(
+            "one node accepts",
+            "F",
+            planted(
+                Edit(
+                    "tally",
+                    "return self.granted - len(self.marks) >= self.quorum",
+                    "return self.granted > len(self.marks)",
+                )
+            ),
+            setting=_lawless,
+        ),
+        Mutant(  # nodes' clocks alone would hide it
+            "no floor",
+            "F",
+            replace(stamps_of_one(), lua=_lua(("return nil, tonumber(known[3])", "return nil, 0"))),
+            setting=_forgetful,
+        ),
     ]
 
 
 def _renews_after_release() -> Protocol:
     """Renew what has been released, on nodes that take a renewal of a free lock for a request."""
-    retakes = _lua(
-        "owner == MINE then\n  local done = prolong",
-        "owner ~= OTHER then\n  take(key, token, ttl)\n  local done = prolong",
-    )
+    refuses = "if owner == OTHER then return { REFUSED, now, remaining(key) } end\n"
+    takes = "take(key, token, ttl)\ndo return { GRANTED, now, 0 } end\n"
+    retakes = _lua((refuses, refuses + takes))
     return replace(
         planted(
             Edit("keeping", "if holding.ended or not owner.remembers():", "if False:"),
@@ -135,8 +330,9 @@ def _renews_after_release() -> Protocol:
     )
 
 
-def _lua(old: str, new: str) -> dict[str, str]:
-    """Return an edit of the scripts. Raises if they have moved on from under it."""
-    if not any(old in script.text for script in EXCLUSIVE.values()):
-        raise ValueError(f"no script has {old!r}")
-    return {old: new}
+def _lua(*edits: tuple[str, str]) -> dict[str, str]:
+    """Return edits of the scripts. Raises if they have moved on from under them."""
+    for old, _ in edits:
+        if {script.text.count(old) for script in SCRIPTS.values()} != {0, 1}:
+            raise ValueError(f"no script has this exactly once: {old!r}")
+    return dict(edits)

@@ -6,11 +6,17 @@ prefix of what was under way may still be executed by the node, and no reply arr
 """
 
 from collections import deque
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..core.effects import Command, Verb
+from ..core.effects import Command, NodeCommand, Verb
+from ..core.guard import NO_GUARD
+from ..wire import commands
 from ..wire.link import Asker
+from ..wire.peer import Peer
 from ..wire.round import Round
+from ..wire.scripts import NODE
+from .node import GREETING
 from .world import World
 
 if TYPE_CHECKING:
@@ -44,32 +50,72 @@ class Path:
 class Message:
     """A command on its way to a node."""
 
-    __slots__ = ("command", "dropped", "packed")
+    __slots__ = ("command", "dropped", "packed", "wanted_until")
 
-    def __init__(self, packed: bytes, command: Command | None) -> None:
+    def __init__(self, packed: bytes, command: Command | None, wanted_until: float) -> None:
         self.packed = packed
         self.command = command
+        """What it says about a lock."""
+        self.wanted_until = wanted_until
+        """Until when its sender waits for the answer, in true time."""
         self.dropped = False
+
+    @property
+    def not_after_ms(self) -> int:
+        """Until when it is worth doing, by the node's clock; 0 if that is not known."""
+        return int(self.packed[-15:-2])  # its last word, see `Peer.ending`
 
 
 class Connection:
     """A thread's connection to a node. `wire.round.Round` speaks to it as it does to a link."""
 
-    def __init__(self, world: World, channel: "Channel", node: "SimNode") -> None:
+    def __init__(self, world: World, channel: "Channel", node: "SimNode", *, durable: bool) -> None:
+        """Open it, and greet the node. `durable`: its memory is adopted after a restart."""
         self.node = node.number
+        self.peer = Peer(channel.clock, 0)
         self.broken = False
         self.under_way: deque[Message] = deque()
         """What the node has not executed yet, in order: on the way or in a hung node's backlog."""
         self._world = world
         self._channel = channel
         self._peer = node
+        self._durable = durable
+        self._posted: list[Round] = []
+        """What is to be said after the greeting."""
         self._awaiting: deque[Asker] = deque()
         self._last_there = channel.back.arrival()  # opening takes a round trip of its own
         self._last_back = 0.0
+        self._opened_at = channel.now()
+        self._met = False
+        self.say(GREETING, _Greeting())
+
+    def post(self, round_: Round) -> None:
+        """Say something in a round, after the greeting."""
+        if not self._met:
+            self._posted.append(round_)
+            return
+        packed = commands.pack(round_.command)
+        if round_.command.verb is not Verb.RELEASE:
+            packed += self.peer.ending(round_.until)
+        self.say(packed, round_)
+
+    def meet(self, run: str, shown_us: int) -> None:
+        """Take the answer to the greeting, and say what stands in line."""
+        self._met = True
+        self.peer.clock.meet(shown_us, self._opened_at, self.peer.heard_at)
+        self._channel.met(run)
+        if self._durable:
+            adopt = NodeCommand(Verb.ADOPT, NO_GUARD, "1")
+            self.say(commands.pack_whole(adopt) + self.peer.ending(0.0), _Unheeded())
+        posted, self._posted = self._posted, []
+        for round_ in posted:
+            if round_.wanted:
+                self.post(round_)
 
     def say(self, packed: bytes, asker: Asker) -> None:
         """Send a command; the asker gets its reply."""
-        message = Message(packed, asker.command if isinstance(asker, Round) else None)
+        until = asker.until if isinstance(asker, Round) and asker.open else 0.0
+        message = Message(packed, _about_a_lock(asker), self._channel.true_time(until))
         self._awaiting.append(asker)
         self.under_way.append(message)
         self._last_there = max(self._last_there, self._channel.there.arrival())
@@ -78,21 +124,23 @@ class Connection:
     def _arrive(self, message: Message) -> None:
         if message.dropped:
             return
-        if self._world.tracing and message.command is not None:
-            self._world.note(f"{self._channel}: {describe(message.command)} arrives")
+        if self._world.tracing and message.packed != GREETING:
+            self._world.note(f"{self._channel}: {describe(message)} arrives")
         self._peer.receive(self, message.packed)
 
-    def reply(self, reply: Any) -> None:
-        """Send a node's reply to what it has just executed."""
+    def reply(self, reply: Any) -> Message:
+        """Send a node's reply to what it has just executed, which is returned."""
         message = self.under_way.popleft()
-        if self._world.tracing and message.command is not None:
-            self._world.note(f"{self._channel}: {describe(message.command)} → {reply}")
+        if self._world.tracing and message.packed != GREETING:
+            self._world.note(f"{self._channel}: {describe(message)} → {reply}")
         self._last_back = max(self._last_back, self._channel.back.arrival())
         self._world.at(self._last_back, lambda: self._channel.when_awake(lambda: self._hear(reply)))
+        return message
 
     def _hear(self, reply: Any) -> None:
         if not self.broken:
-            self._awaiting.popleft().answer(self, reply)  # type: ignore[arg-type]  # see the class
+            self.peer.heard_at = self._channel.now()
+            self._awaiting.popleft().answer(self, reply)
             self._channel.heard()
 
     def break_off(self, delivered: int) -> None:
@@ -100,14 +148,17 @@ class Connection:
         if self.broken:
             return
         self.broken = True
-        for asker in self._awaiting:
-            self._channel.taint(asker)
+        askers = [*self._awaiting, *self._posted]
+        rounds = list(dict.fromkeys(asker for asker in askers if isinstance(asker, Round)))
+        for round_ in rounds:
+            self._channel.taint(round_)
         for number, message in enumerate(self.under_way):
             message.dropped = number >= delivered
-        unanswered, self._awaiting = list(dict.fromkeys(self._awaiting)), deque()
+        self._awaiting.clear()
+        self._posted.clear()
         self._world.at(
             self._channel.back.arrival(),
-            lambda: self._channel.when_awake(lambda: self._channel.broke(self, unanswered)),
+            lambda: self._channel.when_awake(lambda: self._channel.broke(self, rounds)),
         )
 
     def carries_request(self, token: str) -> bool:
@@ -115,23 +166,53 @@ class Connection:
         return any(_is(message.command, Verb.REQUEST, token) for message in self.under_way)
 
     def told_release(self, token: str) -> bool:
-        """True if a release of that token was said and is not answered yet."""
-        return any(
-            isinstance(asker, Round) and _is(asker.command, Verb.RELEASE, token)
-            for asker in self._awaiting
-        )
+        """True if a release of that token was said, or will be, and is not answered yet."""
+        return any(_is(_about_a_lock(asker), Verb.RELEASE, token) for asker in self._unanswered())
 
     def owes(self, token: str) -> bool:
         """True if anything that was said in this token's name is not answered yet."""
         return any(
-            isinstance(asker, Round) and asker.command.token == token for asker in self._awaiting
+            isinstance(asker, Round) and asker.command.token == token
+            for asker in self._unanswered()
         )
+
+    def _unanswered(self) -> Iterator[Asker]:
+        yield from self._awaiting
+        yield from self._posted
+
+
+class _Greeting:
+    """Waits for a node to say who it is."""
+
+    def answer(self, link: Any, reply: Any) -> None:
+        """Take the answer."""
+        link.meet(*reply)
+
+
+class _Unheeded:
+    """Waits for a node that was told to adopt its memory: it has, or will abstain."""
+
+    def answer(self, _: Any, reply: Any) -> None:
+        """Let it be."""
+
+
+def _about_a_lock(asker: Asker) -> Command | None:
+    command = asker.command if isinstance(asker, Round) else None
+    return command if isinstance(command, Command) else None
 
 
 def _is(command: Command | None, verb: Verb, token: str) -> bool:
     return command is not None and command.verb is verb and command.token == token
 
 
-def describe(command: Command) -> str:
+def describe(message: Message) -> str:
     """Put a command into few words for the trace."""
-    return f"{command.verb.value} {command.token[:6]}"
+    if message.command is not None:
+        return f"{message.command.verb.value} {message.command.token[:6]}"
+    return next((verb for mark, verb in _NODE_VERBS if mark in message.packed), "something")
+
+
+_NODE_VERBS = [
+    (mark, verb.value) for verb, script in NODE.items()
+    for mark in (script.sha.encode(), script.text.encode())
+]  # fmt: skip

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..core.clocks import Clocks
 from .world import Clock, World
 
 if TYPE_CHECKING:
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
 class Process:
     """Has a clock, and runs or does not."""
 
-    def __init__(self, world: World, name: str, clock: Clock) -> None:
+    def __init__(self, world: World, name: str, clock: Clock, clocks: Clocks) -> None:
         self.world = world
+        self.clocks = clocks
+        """What it knows of the nodes' clocks."""
         self.name = name
         self.alive = True
         self.paused_until = 0.0

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from ..core import acquire, holding, keeping, release, renew, terms
+from ..core import acquire, clocks, holding, keeping, release, renew, terms
 from .driver import SimDriver
+from .network import Connection
 
 _BY_DEPENDENCE = (
-    "tally", "validity", "retry", "terms", "holding", "acquire", "renew", "release", "keeping",
+    "tally", "validity", "clocks", "guard", "retry", "terms", "holding", "fence", "acquire",
+    "renew", "release", "keeping",
 )  # fmt: skip
 """The modules of core/ that decide something; each imports only from those before it."""
 
@@ -32,8 +34,8 @@ class Protocol:
     Others take the same arguments and end with the same outcomes:
 
     - `acquire(terms, source, *, now, wait)` → `Acquired` or `Missed`
-    - `renew(terms, token, *, valid_until, now)` → `Renewed`, `Unsure` or `Lost`
-    - `release(terms, token, *, valid_until, now)` → `Released` or `Lost`
+    - `renew(terms, token, *, fence, valid_until, now)` → `Renewed`, `Unsure` or `Lost`
+    - `release(terms, token, *, valid_until, now, renewed)` → `Released` or `Lost`
     - `keep(holding, owner)` → nothing; it looks after a lease, and also yields `Note`s
 
     They are generators that yield `holdfast.core.effects` and are resumed with the time. Whatever
@@ -47,7 +49,9 @@ class Protocol:
     keep: Callable[..., Any] = keeping.keep
     terms: Callable[..., Any] = terms.Terms
     holding: Callable[..., Any] = holding.Holding
+    clocks: Callable[..., Any] = clocks.Clocks
     driver: type[SimDriver] = SimDriver
+    connection: type[Connection] = Connection
     lua: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -81,6 +85,7 @@ def planted(*edits: Edit) -> Protocol:
         keep=copies["keeping"].keep,
         terms=copies["terms"].Terms,
         holding=copies["holding"].Holding,
+        clocks=copies["clocks"].Clocks,
     )
 
 

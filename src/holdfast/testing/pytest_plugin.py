@@ -94,3 +94,4 @@ def _mend(node: "ThrowawayNode") -> None:
     node.resume()
     if node.call("FLUSHALL") != "OK":
         node.restart()
+    node.initialise()

@@ -2,15 +2,16 @@
 
 Only what the shipped Lua needs, and what it takes to get in its way (other types, a flush). Every
 command here is compared with a real server, reply by reply, in the tests. Expiry follows the clock
-that the store is given, in whole milliseconds, as servers do.
+that the store is given, in whole milliseconds, as servers do; that clock shows microseconds.
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 
 import hiredis
 
-Reply = int | bytes | None | hiredis.ReplyError
+Reply = int | bytes | None | hiredis.ReplyError | list[bytes | None]
 
 
 class Status(bytes):
@@ -27,25 +28,36 @@ NOT_AN_INTEGER = "ERR value is not an integer or out of range"
 class Entry:
     """A key's value, and when it ends in server milliseconds, if it does."""
 
-    value: bytes | list[bytes]
+    value: bytes | list[bytes] | dict[bytes, bytes]
     ends_ms: int | None = None
 
 
 class Store:
     """Keys and values, under a clock."""
 
-    def __init__(self, now_ms: Callable[[], int]) -> None:
-        self._now_ms = now_ms
+    def __init__(
+        self, now_us: Callable[[], int], info: Callable[[str], str] = lambda _: ""
+    ) -> None:
+        """Be empty. `info` is what the server says of itself, by section."""
+        self._now_us = now_us
+        self._info = info
         self._entries: dict[bytes, Entry] = {}
         self._commands: dict[bytes, Callable[..., Reply]] = {
             b"DEL": self._del,
             b"EXISTS": self._exists,
             b"FLUSHALL": self._flushall,
             b"GET": self._get,
+            b"HGET": self._hget,
+            b"HGETALL": self._hgetall,
+            b"HMGET": self._hmget,
+            b"HSET": self._hset,
+            b"HSETNX": self._hsetnx,
+            b"INFO": self._info_,
             b"PEXPIRE": self._pexpire,
             b"PTTL": self._pttl,
             b"RPUSH": self._rpush,
             b"SET": self._set,
+            b"TIME": self._time,
             b"TYPE": self._type,
         }
 
@@ -71,6 +83,26 @@ class Store:
         entry = self._entry(key)
         return entry.value if entry is not None and isinstance(entry.value, bytes) else None
 
+    def values(self) -> list[bytes]:
+        """List the values of all string keys."""
+        return [value for key in self.keys() if (value := self.value(key)) is not None]
+
+    def copy(self) -> "Store":
+        """Return a store with the same contents: a backup, or a replica."""
+        other = Store(self._now_us, self._info)
+        other._entries = {
+            key: Entry(copy(entry.value), entry.ends_ms) for key, entry in self._entries.items()
+        }
+        return other
+
+    def purge(self) -> None:
+        """Delete whatever has ended, as servers do by and by. It matters before a clock is set."""
+        for key in list(self._entries):
+            self._entry(key)
+
+    def _now_ms(self) -> int:
+        return self._now_us() // 1000
+
     def _entry(self, key: bytes) -> Entry | None:
         entry = self._entries.get(key)
         if entry is not None and entry.ends_ms is not None and self._now_ms() > entry.ends_ms:
@@ -90,13 +122,13 @@ class Store:
         flags, ttl = set[bytes](), None
         words = iter(options)
         for word in words:  # syntax first, values after: as servers do
-            if word.upper() in (b"NX", b"XX"):
+            if word.upper() in (b"NX", b"XX", b"GET"):
                 flags.add(word.upper())
             elif word.upper() == b"PX" and (ttl := next(words, None)) is not None:
                 pass
             else:
                 return hiredis.ReplyError(SYNTAX)
-        if len(flags) > 1:
+        if {b"NX", b"XX"} <= flags:
             return hiredis.ReplyError(SYNTAX)
         milliseconds = None if ttl is None else _integer(ttl)
         if ttl is not None and milliseconds is None:
@@ -104,11 +136,14 @@ class Store:
         if milliseconds is not None and milliseconds <= 0:
             return hiredis.ReplyError("ERR invalid expire time in 'set' command")
         exists = self._entry(key) is not None
+        before = self._get(key) if b"GET" in flags else None
+        if isinstance(before, hiredis.ReplyError):
+            return before
         if (b"NX" in flags and exists) or (b"XX" in flags and not exists):
-            return None
+            return before
         ends_ms = None if milliseconds is None else self._now_ms() + milliseconds
         self._entries[key] = Entry(value, ends_ms)
-        return OK
+        return before if b"GET" in flags else OK
 
     def _del(self, key: bytes, *more: bytes) -> Reply:
         found = [each for each in (key, *more) if self._entry(each) is not None]
@@ -141,16 +176,69 @@ class Store:
         entry = self._entry(key)
         if entry is None:
             return Status(b"none")
-        return Status(b"string" if isinstance(entry.value, bytes) else b"list")
+        kinds = {bytes: b"string", dict: b"hash", list: b"list"}
+        return Status(kinds[type(entry.value)])
 
     def _rpush(self, key: bytes, value: bytes, *more: bytes) -> Reply:
         entry = self._entry(key)
         if entry is None:
             entry = self._entries[key] = Entry([])
-        if isinstance(entry.value, bytes):
+        if not isinstance(entry.value, list):
             return hiredis.ReplyError(WRONG_TYPE)
         entry.value += [value, *more]
         return len(entry.value)
+
+    # -- hashes -----------------------------------------------------------------------------------
+
+    def _hash(self, key: bytes) -> dict[bytes, bytes] | None:
+        """Return a key's hash, an empty one if there is none, None if it is something else."""
+        entry = self._entry(key)
+        if entry is None:
+            return {}
+        return entry.value if isinstance(entry.value, dict) else None
+
+    def _hget(self, key: bytes, field: bytes) -> Reply:
+        found = self._hash(key)
+        return hiredis.ReplyError(WRONG_TYPE) if found is None else found.get(field)
+
+    def _hmget(self, key: bytes, field: bytes, *more: bytes) -> Reply:
+        found = self._hash(key)
+        if found is None:
+            return hiredis.ReplyError(WRONG_TYPE)
+        return [found.get(each) for each in (field, *more)]
+
+    def _hgetall(self, key: bytes) -> Reply:
+        found = self._hash(key)
+        if found is None:
+            return hiredis.ReplyError(WRONG_TYPE)
+        return [word for pair in found.items() for word in pair]
+
+    def _hset(self, key: bytes, field: bytes, value: bytes, *more: bytes) -> Reply:
+        if len(more) % 2:
+            raise TypeError("fields and values come in pairs")
+        found = self._hash(key)
+        if found is None:
+            return hiredis.ReplyError(WRONG_TYPE)
+        before, words = len(found), (field, value, *more)
+        found.update(zip(words[::2], words[1::2], strict=True))
+        if self._entry(key) is None:
+            self._entries[key] = Entry(found)
+        return len(found) - before
+
+    def _hsetnx(self, key: bytes, field: bytes, value: bytes) -> Reply:
+        found = self._hash(key)
+        if found is not None and field in found:
+            return 0
+        return self._hset(key, field, value)
+
+    # -- the server itself ------------------------------------------------------------------------
+
+    def _time(self) -> Reply:
+        seconds, rest = divmod(self._now_us(), 1_000_000)
+        return [b"%d" % seconds, b"%d" % rest]
+
+    def _info_(self, section: bytes) -> Reply:
+        return self._info(section.decode()).encode()
 
     def _flushall(self) -> Reply:
         self._entries.clear()

@@ -48,6 +48,8 @@ class Worker:
         self._ttl = self._terms.ttl
         self._owner = Owner()
         self._attempt: str | None = None
+        self._asked = 0.0
+        """When that was begun, in true time."""
         self._lease: SimLease | None = None
         self._wanted_until = 0.0
         self._by_hand = 0.0
@@ -58,8 +60,12 @@ class Worker:
     def token(self) -> str:
         """Begin an attempt: the one before is over."""
         self._give_up_attempt()
-        self._attempt = self.thread.world.token()
+        self._attempt, self._asked = self.thread.world.token(), self.thread.world.now
         return self._attempt
+
+    def stamp(self) -> int:
+        """Return what a quorum of the nodes' clocks shows, in microseconds."""
+        return self.thread.process.clocks.stamp(self.thread.now())
 
     def chance(self) -> float:
         """Return a random number in [0, 1)."""
@@ -117,8 +123,10 @@ class Worker:
             self._rest()
             return
         self._attempt = None
-        holding = self._protocol.holding(self._terms, outcome.token, outcome.valid_until)
-        self._lease = lease = SimLease(holding, self._owner, self._keeper.thread)
+        holding = self._protocol.holding(
+            self._terms, outcome.token, outcome.valid_until, outcome.fence
+        )
+        self._lease = lease = SimLease(holding, self._owner, self._keeper.thread, self._asked)
         self._wanted_until = self.thread.now() + self._random.choice(HOLDS) * self._ttl
         self._by_hand = self._random.choice(BY_HAND)
         self._laws.begin(lease)
@@ -141,16 +149,21 @@ class Worker:
     def _renew(self, lease: SimLease) -> None:
         """Renew as `Lease.renew` does; its time may be up since it has looked, or a pause ago."""
         holding = lease.holding
+        holding.asked = True
         flow = self._protocol.renew(
-            holding.terms, holding.token, valid_until=holding.valid_until, now=self.thread.now()
+            holding.terms,
+            holding.token,
+            fence=holding.repair(),
+            valid_until=holding.valid_until,
+            now=self.thread.now(),
         )
         self._driver.run(flow, lambda outcome: self._renewed(lease, outcome))
 
     def _renewed(self, lease: SimLease, outcome: object) -> None:
         self._note(f"renew {lease.token[:6]}: {type(outcome).__name__}")
         match outcome:
-            case Renewed(valid_until):
-                lease.holding.renewed(valid_until)
+            case Renewed(valid_until, tally):
+                lease.holding.renewed(valid_until, tally)
                 self._work(lease)
             case Lost(LossReason.EXPIRED) if lease.holding.is_held(self.thread.now()):
                 self._work(lease)  # the keeper has renewed it meanwhile
@@ -172,7 +185,11 @@ class Worker:
             return
         lease.released = True
         flow = self._protocol.release(
-            holding.terms, holding.token, valid_until=holding.valid_until, now=self.thread.now()
+            holding.terms,
+            holding.token,
+            valid_until=holding.valid_until,
+            now=self.thread.now(),
+            repaired=holding.repaired,
         )
         self._driver.run(flow, lambda outcome: self._released(lease, outcome))
 

@@ -26,6 +26,36 @@ class Clock:
         return (shown - self.offset) / self.rate + CERTAIN
 
 
+class WallClock:
+    """A node's clock: like anybody's, until it is set, stands still, or runs at another rate."""
+
+    def __init__(self, world: "World", offset: float, rate: float) -> None:
+        self._world = world
+        self._rate = rate
+        self._running = rate
+        self._shown = offset
+        self._since = world.now
+        self.highest = offset
+        """The latest time that it has ever shown, in seconds, before it was last set."""
+
+    def now(self) -> float:
+        """Return what it shows, in seconds."""
+        return self._shown + self._running * (self._world.now - self._since)
+
+    def _anchor(self, ahead: float = 0.0) -> None:
+        self.highest = max(self.highest, self.now())
+        self._shown, self._since = self.now() + ahead, self._world.now
+
+    def step(self, seconds: float) -> None:
+        """Be set, forward or back."""
+        self._anchor(seconds)
+
+    def run_at(self, factor: float) -> None:
+        """Run at so many times the usual rate: 0 is standing still, 1 the end of that."""
+        self._anchor()
+        self._running = self._rate * factor
+
+
 class World:
     """The universe of one simulated run: the same seed is the same history, to the last event."""
 

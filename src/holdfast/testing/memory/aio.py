@@ -89,7 +89,7 @@ class AsyncMemoryDriver:
             self._ensure_open()
         elif isinstance(effect, Ask):
             await self._let_others_speak(caller)
-            self._universe.say(effect.command, effect.tally, self._health, caller)
+            self._universe.say(effect.command, effect.tally, self._health, caller, to=effect.to)
             await asyncio.sleep(0)
         else:
             self._universe.say(effect.command, None, self._health, caller)

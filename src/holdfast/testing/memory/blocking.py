@@ -75,7 +75,7 @@ class MemoryDriver:
             self._wait(effect.until, caller, lambda: self._closed)
             self._ensure_open()
         elif isinstance(effect, Ask):
-            self._universe.say(effect.command, effect.tally, self._health, caller)
+            self._universe.say(effect.command, effect.tally, self._health, caller, to=effect.to)
         else:
             try:
                 self._universe.say(effect.command, None, self._health, caller)

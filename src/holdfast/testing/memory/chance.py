@@ -4,6 +4,7 @@ from random import Random
 
 from ...core.retry import LARGEST_SPREAD
 from ...drivers.source import SystemSource
+from ..node import EPOCH_US
 from .time import VirtualTime
 
 LEISURE = 0.01
@@ -20,6 +21,10 @@ class SeededSource(SystemSource):
     def __init__(self, seed: int, time: VirtualTime) -> None:
         self._random = Random(seed)
         self._time = time
+
+    def stamp(self) -> int:
+        """Return what the nodes' clocks show, in microseconds."""
+        return EPOCH_US + int(self._time.now * 1e6) + 1
 
     def chance(self) -> float:
         """Return a random number in [0, 1), or a larger one for whoever has waited long.

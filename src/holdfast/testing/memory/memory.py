@@ -12,22 +12,22 @@ from ...errors import BadInput, NotHeld
 from ...events import Event
 from ...journal import Journal
 from ...lease import Lease
-from ...options import (
-    check_max_hold,
-    check_name,
-    check_node_timeout,
-    check_on_event,
-    check_renew,
-    check_ttl,
-    check_wait,
+from ...options import check_name, check_on_event
+from ...settings import (
+    DEFAULT_MAX_HOLD,
+    DEFAULT_MAX_TTL,
+    DEFAULT_NODE_TIMEOUT,
+    DEFAULT_TTL,
+    Settings,
+    settings_of,
 )
-from ...settings import DEFAULT_MAX_HOLD, DEFAULT_NODE_TIMEOUT, DEFAULT_TTL, Settings
 from ...wire.keys import lock_key
 from .aio import AsyncMemoryDriver
 from .blocking import MemoryDriver
 from .calls import AtOnce, InTurn
 from .chance import SeededSource
 from .keeper import MemoryKeeper
+from .node import MemoryNode
 from .universe import Universe
 
 GRACE = 1.0
@@ -60,6 +60,8 @@ class Memory:
             raise BadInput(f"nodes={nodes!r} must be a whole number of at least 1")
         self._universe = Universe(nodes, grace)
         self._source = SeededSource(seed, self._universe.time)
+        self._max_ttl: float | None = None
+        """That of the last client with a guard: all clients of a node must have the same."""
 
     # -- clients ----------------------------------------------------------------------------------
 
@@ -71,13 +73,26 @@ class Memory:
         renew: bool = True,
         max_hold: float | None = DEFAULT_MAX_HOLD,
         node_timeout: float = DEFAULT_NODE_TIMEOUT,
+        guard: bool | None = None,
+        max_ttl: float = DEFAULT_MAX_TTL,
         on_event: Callable[[Event], object] | None = None,
     ) -> Client:
         """Return a `holdfast.Client` of these nodes, set up as by `holdfast.connect`."""
-        settings = self._settings(ttl, wait, renew, max_hold, node_timeout)
+        settings = self._settings(
+            ttl=ttl,
+            wait=wait,
+            renew=renew,
+            max_hold=max_hold,
+            node_timeout=node_timeout,
+            guard=guard,
+            max_ttl=max_ttl,
+        )
         journal = self._journal(on_event)
+        driver = MemoryDriver(self._universe, journal)
+        if settings.guard.is_on:
+            driver.run(settings.bootstrap)  # as `connect` does; it takes no time
         return Client(
-            MemoryDriver(self._universe, journal),
+            driver,
             settings,
             MemoryKeeper(self._universe, journal),
             journal,
@@ -93,10 +108,20 @@ class Memory:
         renew: bool = True,
         max_hold: float | None = DEFAULT_MAX_HOLD,
         node_timeout: float = DEFAULT_NODE_TIMEOUT,
+        guard: bool | None = None,
+        max_ttl: float = DEFAULT_MAX_TTL,
         on_event: Callable[[Event], object] | None = None,
     ) -> AsyncClient:
         """Return a `holdfast.aio.AsyncClient` of these nodes, as by `holdfast.aio.connect`."""
-        settings = self._settings(ttl, wait, renew, max_hold, node_timeout)
+        settings = self._settings(
+            ttl=ttl,
+            wait=wait,
+            renew=renew,
+            max_hold=max_hold,
+            node_timeout=node_timeout,
+            guard=guard,
+            max_ttl=max_ttl,
+        )
         journal = self._journal(on_event)
         return AsyncClient(
             AsyncMemoryDriver(self._universe, journal),
@@ -107,17 +132,13 @@ class Memory:
             calls=AtOnce(),
         )
 
-    def _settings(
-        self, ttl: object, wait: object, renew: object, max_hold: object, node_timeout: object
-    ) -> Settings:
-        return Settings(
-            self._universe.endpoints,
-            check_ttl(ttl) / 1000,
-            check_wait(wait),
-            check_node_timeout(node_timeout),
-            check_renew(renew),
-            check_max_hold(max_hold),
+    def _settings(self, **given: object) -> Settings:
+        settings = settings_of(
+            self._universe.endpoints, **given, durable=False, allow_eviction=False
         )
+        if settings.guard.is_on:
+            self._max_ttl = settings.guard.max_ttl_ms / 1000
+        return settings
 
     def _journal(self, on_event: object) -> Journal:
         return Journal(self._universe.endpoints, check_on_event(on_event), InTurn())
@@ -151,9 +172,12 @@ class Memory:
         """Be somebody else who acquires the lock. Returns their lease, to `release()` for them.
 
         It ends after its ttl, as if they had died; with `renew=True` it is renewed, as long as you
-        refer to it. Raises `Busy` if somebody has the lock already: `lose()` it first.
+        refer to it. Raises `Busy` if somebody has the lock already: `lose()` it first. Their client
+        has a guard, and its `max_ttl`, if one of yours has.
         """
-        return self.client().lock(name, ttl=ttl, renew=renew, owner=None).acquire(wait=0)
+        guarded = self._max_ttl is not None
+        client = self.client(guard=guarded, max_ttl=self._max_ttl or DEFAULT_MAX_TTL)
+        return client.lock(name, ttl=ttl, renew=renew, owner=None).acquire(wait=0)
 
     def lose(self, name: str) -> None:
         """Delete a lock from all nodes behind its holder's back.
@@ -186,14 +210,31 @@ class Memory:
         """Make nodes reachable again, all of them if none is named."""
         self._reach(nodes, reachable=True)
 
+    def forget(self, *nodes: int) -> None:
+        """Restart nodes without their memory, all of them if none is named.
+
+        They have no locks any more, and know it: for clients with a guard (by default those of more
+        than one node) such a node abstains from when it is next asked, until nothing that it may
+        have forgotten can still be held; that is `max_ttl` and a little. Without a guard it grants
+        at once what somebody still holds. What is known of it: `client.nodes.status()`.
+        """
+        with self._universe.time.mutex:
+            for node in self._named(nodes):
+                node.forget()
+            self._universe.time.nudge()
+
     def _reach(self, numbers: tuple[int, ...], *, reachable: bool) -> None:
+        with self._universe.time.mutex:
+            for node in self._named(numbers):
+                node.reachable = reachable
+
+    def _named(self, numbers: tuple[int, ...]) -> list[MemoryNode]:
+        """Return nodes by number, all of them if none is named. Raises `BadInput`."""
         nodes = self._universe.nodes
         for number in numbers:
             if number not in range(len(nodes)):
                 raise BadInput(f"there is no node {number!r}: they are 0 to {len(nodes) - 1}")
-        with self._universe.time.mutex:
-            for number in numbers or range(len(nodes)):
-                nodes[number].reachable = reachable
+        return [nodes[number] for number in numbers or range(len(nodes))]
 
     def __repr__(self) -> str:
         return f"<Memory of {len(self._universe.nodes)} node(s) at {self.now:.3f} s>"

@@ -2,11 +2,15 @@
 
 from collections.abc import Callable
 
+from ...core.clocks import NodeClock
+from ...core.effects import Verb
 from ...core.votes import Condition, Failure, failed
 from ...wire import commands
 from ...wire.endpoint import Endpoint
 from ...wire.link import Asker
+from ...wire.peer import Peer
 from ...wire.round import Round
+from ..node import EPOCH_US
 from ..server import Server
 
 _UNREACHABLE = failed(Condition.UNREACHABLE, "by memory.fail()")
@@ -19,19 +23,29 @@ class MemoryNode:
         self.node = number
         self.endpoint = Endpoint(path=f"memory/{number}")
         self.reachable = True
-        self.server = Server(lambda: int(now() * 1000))
+        self.server = Server(lambda: EPOCH_US + int(now() * 1e6), name=f"node {number}")
+        self.peer = Peer(NodeClock(trusting=True), 0)
+        self._now = now
 
     def post(self, round_: Round) -> Failure | None:
         """Let the node answer a round. Returns why it cannot."""
         if self.reachable:
-            self.say(commands.pack(round_.command), round_)
+            packed = commands.pack(round_.command)
+            if round_.command.verb is not Verb.RELEASE:
+                packed += self.peer.ending(round_.until)
+            self.say(packed, round_)
             return None
         round_.count(self.node, _UNREACHABLE)
         return _UNREACHABLE.failure
 
     def say(self, packed: bytes, asker: Asker) -> None:
         """Execute a command; the asker gets its reply, and may say something else."""
-        asker.answer(self, self.server.execute(packed))  # type: ignore[arg-type]  # see the module
+        self.peer.heard_at = self._now()
+        asker.answer(self, self.server.execute(packed))
+
+    def forget(self) -> None:
+        """Be restarted without a memory: a new run, which nobody has initialised."""
+        self.server.restart()
 
     def token(self, key: str) -> str | None:
         """Return the token that the node keeps under a key."""

@@ -1,10 +1,10 @@
 """What all clients of one `Memory` share: nodes, time, and who has what."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from ...core.effects import Command, Verb
+from ...core.effects import Command, NodeCommand, Verb
 from ...core.tally import Tally
 from ...drivers.health import Health
 from ...wire.keys import lock_key
@@ -32,9 +32,15 @@ class Universe:
         self._owners: dict[str, Owner] = {}
 
     def say(
-        self, command: Command, tally: Tally | None, health: Health, caller: Caller | None = None
+        self,
+        command: Command | NodeCommand,
+        tally: Tally | None,
+        health: Health,
+        caller: Caller | None = None,
+        *,
+        to: Collection[int] | None = None,
     ) -> None:
-        """Say a command to every node; the votes are there when this returns.
+        """Say a command to every node, or to some; the votes are there when this returns.
 
         Without a caller it is a keeper that speaks, which does not mean that the owner is at work.
         """
@@ -42,15 +48,19 @@ class Universe:
             if caller is not None:
                 self.time.speaks(caller)
             self._note_owner(command, caller)
-            round_ = Round(command, tally)
-            failures = [(node.node, node.post(round_)) for node in self.nodes]
+            now = self.time.now
+            round_ = Round(command, tally, sent=now, until=now)
+            nodes = self.nodes if to is None else [self.nodes[number] for number in to]
+            failures = [(node.node, node.post(round_)) for node in nodes]
         for number, failure in failures:  # without the mutex: a hook may hear of it
             if failure is None:
                 health.up(number)
             else:
                 health.down(number, failure)
 
-    def _note_owner(self, command: Command, caller: Caller | None) -> None:
+    def _note_owner(self, command: Command | NodeCommand, caller: Caller | None) -> None:
+        if isinstance(command, NodeCommand):
+            return
         if command.verb is Verb.RELEASE:
             self._owners.pop(command.token, None)
         elif caller is not None:
