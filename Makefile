@@ -9,13 +9,14 @@ SEEDS ?= 1000
 SEED ?=
 SIM_ARGS ?=
 BENCH_ARGS ?=
+MODEL_ARGS ?=
 
-.PHONY: help demo test check bench format sim soak clean
+.PHONY: help demo test check bench format model sim soak clean
 
 help: ## show this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
-demo: $(READY) ## five nodes, contending workers, a node and a holder killed: watch the lock hold
+demo: $(READY) ## five nodes, contending workers; a node restarts empty, a holder is killed: watch the lock hold
 	@$(PY) -m holdfast.demo
 
 test: $(READY) ## all tests, on real servers and in the simulated world
@@ -34,11 +35,15 @@ format: $(READY) ## format the code and mend what the linter can
 sim: $(READY) ## simulate SEEDS=1000 worlds, or one: SEED=42 SIM_ARGS=--trace
 	@$(PY) -m holdfast.testing $(if $(SEED),--seed $(SEED),--seeds $(SEEDS)) $(SIM_ARGS)
 
+model: $(READY) ## every state of small models of the protocol: MODEL_ARGS=--quick
+	@$(PY) -m model $(MODEL_ARGS)
+
 bench: $(PEERS) ## ratios against a raw floor and the peers, in one run: BENCH_ARGS=--quick
 	@$(PY) -m bench $(BENCH_ARGS)
 
 soak: $(READY) ## what takes too long for make test
 	@$(PY) -m holdfast.testing --seeds 20000
+	@$(PY) -m model
 
 clean: ## remove what was installed and cached
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,1 @@
+"""A small model of the protocol, checked exhaustively. See README.md."""
