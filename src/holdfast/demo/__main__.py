@@ -1,4 +1,7 @@
-"""See the lock hold while a node and a holder are killed: python -m holdfast.demo."""
+"""See the lock hold while a node is lost and comes back empty, and a holder is killed.
+
+python -m holdfast.demo
+"""
 
 import argparse
 import importlib.util
@@ -107,8 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m holdfast.demo",
         description="Several processes increment a counter that is not atomic, under one lock on a"
-        " quorum of nodes. A node is killed, then a holder in mid-increment; in the end the"
-        " evidence is judged.",
+        " quorum of nodes. A node is killed and comes back empty, then a holder is killed in"
+        " mid-increment; in the end the evidence is judged.",
         epilog="exit codes: 0 the lock held, 1 it did not, 2 could not run, 130 interrupted",
     )
     add = parser.add_argument

@@ -1,4 +1,4 @@
-"""What happens, as facts: reports of the workers, and deeds of the stage.
+"""What happens, as facts: reports of workers, deeds of the stage, and what nodes say of themselves.
 
 `at` is a time on our own clock, which all processes of a machine share. Reports travel as lines of
 JSON through one pipe. A worker says `Left` before it releases, so whoever comes next reports after
@@ -39,6 +39,8 @@ class Inside:
     read: int
     dawdles: bool
     """It is in the trap, and will be slow."""
+    fence: int | None
+    """Its lease's; None without a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,31 @@ class NodeKilled:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeRestarted:
+    """The stage started a killed node again, empty."""
+
+    node: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAbstains:
+    """A node that is back says that it grants nothing for so many seconds, if it is asked now."""
+
+    node: int
+    at: float
+    left: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeVotes:
+    """A node that is back says that it votes again."""
+
+    node: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerKilled:
     """The stage killed a worker. `at` is just before: until then it was alive for certain."""
 
@@ -111,7 +138,8 @@ class WorkerGone:
 
 
 Report = Ready | Waiting | Inside | NotAlone | Left | Done | Lost | Trouble
-Event = Report | NodeKilled | WorkerKilled | WorkerGone
+NodeNews = NodeKilled | NodeRestarted | NodeAbstains | NodeVotes
+Event = Report | NodeNews | WorkerKilled | WorkerGone
 
 _REPORTS: dict[str, type[Report]] = {
     kind.__name__: kind for kind in (Ready, Waiting, Inside, NotAlone, Left, Done, Lost, Trouble)

@@ -3,9 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import TypeVar
 
 from . import events
 from .events import Event
+
+E = TypeVar("E")
 
 
 class Fate(Enum):
@@ -34,6 +37,8 @@ class Increment:
     left: float | None = None
     fate: Fate = Fate.OPEN
     reason: str = ""
+    fence: int | None = None
+    """Its lease's; None without a lock."""
 
     @property
     def relied_until(self) -> float:
@@ -54,6 +59,9 @@ class Evidence:
     increments: tuple[Increment, ...]
     intrusions: tuple[events.NotAlone, ...] = ()
     nodes_killed: tuple[events.NodeKilled, ...] = ()
+    nodes_restarted: tuple[events.NodeRestarted, ...] = ()
+    nodes_voting: tuple[events.NodeVotes, ...] = ()
+    """Restarted ones that said that they vote again."""
     workers_killed: tuple[events.WorkerKilled, ...] = ()
     deserters: tuple[events.WorkerGone, ...] = ()
     """Workers that ended in bad order, and nobody had killed them."""
@@ -73,8 +81,8 @@ class _Gathering:
 
     def note(self, event: Event) -> None:
         match event:
-            case events.Inside(worker, at, until, read):
-                self.inside[worker] = Increment(worker, at, until, read)
+            case events.Inside(worker, at, until, read, fence=fence):
+                self.inside[worker] = Increment(worker, at, until, read, fence=fence)
             case events.Left(worker, at, wrote):
                 self.inside[worker] = replace(self.inside[worker], left=at, wrote=wrote)
             case events.Done(worker):
@@ -85,7 +93,9 @@ class _Gathering:
                 self.killed[worker] = at
 
     def _end(self, worker: int, fate: Fate, reason: str = "") -> None:
-        self.ended.append(replace(self.inside.pop(worker), fate=fate, reason=reason))
+        increment = self.inside.pop(worker, None)
+        if increment is not None:  # else its lease had ended before it went in
+            self.ended.append(replace(increment, fate=fate, reason=reason))
 
     def increments(self) -> tuple[Increment, ...]:
         """Return them in the order in which they began."""
@@ -106,11 +116,18 @@ def gather(happened: Iterable[Event], counter: int) -> Evidence:
     gathering = _Gathering()
     for event in happened:
         gathering.note(event)
+    gone = _only(events.WorkerGone, happened)
     return Evidence(
         counter,
         gathering.increments(),
-        tuple(event for event in happened if isinstance(event, events.NotAlone)),
-        tuple(event for event in happened if isinstance(event, events.NodeKilled)),
-        tuple(event for event in happened if isinstance(event, events.WorkerKilled)),
-        tuple(e for e in happened if isinstance(e, events.WorkerGone) and e.code != 0),
+        intrusions=_only(events.NotAlone, happened),
+        nodes_killed=_only(events.NodeKilled, happened),
+        nodes_restarted=_only(events.NodeRestarted, happened),
+        nodes_voting=_only(events.NodeVotes, happened),
+        workers_killed=_only(events.WorkerKilled, happened),
+        deserters=tuple(each for each in gone if each.code != 0),
     )
+
+
+def _only(kind: type[E], happened: list[Event]) -> tuple[E, ...]:
+    return tuple(event for event in happened if isinstance(event, kind))

@@ -19,7 +19,8 @@ _START_LIMIT = 15.0
 """Seconds for all workers to start, on a busy machine."""
 
 _PATIENCE = 5 * TTL
-"""Seconds beyond the plot's to wait for somebody to acquire the lock, before that is a finding."""
+"""Seconds beyond the plot's to wait for somebody to acquire the lock, and for the node that is back
+to vote, before it is a finding that they do not."""
 
 _TRAPS = 3
 """How often to lay the trap. On a very busy machine the catch may get away."""
@@ -46,11 +47,11 @@ class Play:
         """Perform the plot and return the evidence. Raises `Interrupted`."""
         self._open()
         self._until_time(self._plot.node_dies_after)
-        self._note(self._stage.kill_node())
+        self._lose_a_node()
         self._until_time(self._plot.holder_dies_after)
         self._kill_a_holder()
         self._until_time(self._plot.seconds)
-        self._until(lambda: self._scene.recovered, _PATIENCE)
+        self._until(lambda: self._scene.recovered and not self._scene.nodes_returning, _PATIENCE)
         self._close()
         return gather(self._happened, self._stage.read_counter())
 
@@ -66,6 +67,14 @@ class Play:
         self._stage.send_home()
         self._until(lambda: self._stage.is_empty, _PATIENCE)
         self._turn()  # what the last one said
+
+    def _lose_a_node(self) -> None:
+        """Kill a node, and start it again without its memory."""
+        killed = self._stage.kill_node()
+        self._note(killed)
+        if self._plot.node_returns_after is not None:
+            self._until_time(self._plot.node_returns_after)
+            self._note(self._stage.restart_node(killed.node))
 
     def _kill_a_holder(self) -> None:
         """Trap a worker inside and kill it at a random moment of its stay."""

@@ -6,7 +6,8 @@ LOCK = "demo:counter"
 """The name that all workers contend for."""
 
 TTL = 1.5
-"""Seconds. Short, so that the audience need not wait long for the killed holder's lease to end."""
+"""Seconds. Short, so that the audience need not wait long for the killed holder's lease to end. It
+is every client's `max_ttl` as well: a node that may have forgotten abstains for 2.53 s."""
 
 DAWDLE = 0.3
 """Seconds that the trapped worker stays between reading and writing, instead of milliseconds."""
@@ -14,6 +15,10 @@ DAWDLE = 0.3
 KILL_EARLIEST, KILL_LATEST = 0.1, 0.5
 """Seconds after the trapped worker has read. It writes after `DAWDLE`, so it is killed before its
 write as often as after it, and which one it was is for the verdict to find out."""
+
+NODE_DOWN = 0.6
+"""Seconds. Workers look for a lost node less and less often, so one that is back soon is found and
+begins to abstain soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +39,14 @@ class Plot:
     @property
     def node_dies_after(self) -> float:
         """Seconds from the start until a node is killed."""
-        return 0.25 * self.seconds
+        return 0.15 * self.seconds
+
+    @property
+    def node_returns_after(self) -> float | None:
+        """Seconds from the start until it is started again. Without a lock nobody would ask it."""
+        return self.node_dies_after + NODE_DOWN if self.locked else None
 
     @property
     def holder_dies_after(self) -> float:
         """Seconds from the start until a holder is trapped; the rest is for its successors."""
-        return 0.5 * self.seconds
+        return 0.6 * self.seconds

@@ -1,4 +1,4 @@
-"""The scene: who holds, who waits, what is down, and what just happened.
+"""The scene: who holds, who waits, which nodes vote, and what just happened.
 
 Pure state, fed with events; the views draw it. The verdict does not rely on it.
 """
@@ -7,21 +7,12 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from . import events
-from .events import Event
+from .actor import Actor, State
+from .events import Event, NodeNews
+from .node import Node, NodeState
 from .plot import LOCK, TTL, Plot
 from .timeline import Timeline
 from .words import count
-
-
-class State(Enum):
-    """What a worker is doing."""
-
-    STARTING = "starting"
-    WAITING = "waiting"
-    HOLDING = "holding"
-    RESTING = "resting"
-    DEAD = "killed"
-    HOME = "gone home"
 
 
 class Tone(Enum):
@@ -29,6 +20,7 @@ class Tone(Enum):
 
     PLAIN = "plain"
     BLOW = "blow"
+    CAUTION = "caution"
     RECOVERY = "recovery"
     BREACH = "breach"
 
@@ -43,32 +35,13 @@ class Happening:
 
 
 @dataclass(slots=True)
-class Actor:
-    """One worker, as seen from outside."""
-
-    number: int
-    timeline: Timeline
-    state: State = State.STARTING
-    since: float = 0.0
-    done: int = 0
-    stay: events.Inside | None = None
-    """Its present stay inside; for a worker that died in there, its last."""
-    died: float | None = None
-
-    def turn(self, state: State, at: float) -> None:
-        """Note what it does from now on."""
-        self.state, self.since = state, at
-
-
-@dataclass(slots=True)
 class Scene:
     """Everything that can be seen now. Times are on our own clock."""
 
     plot: Plot
     started: float
     actors: dict[int, Actor] = field(init=False)
-    nodes_down: dict[int, float] = field(default_factory=dict)
-    """When each killed node was killed."""
+    nodes: dict[int, Node] = field(init=False)
     counter: int = 0
     happenings: list[Happening] = field(default_factory=list)
     ended: bool = False
@@ -81,6 +54,7 @@ class Scene:
             number: Actor(number, Timeline(self.plot.seconds))
             for number in range(1, self.plot.workers + 1)
         }
+        self.nodes = {number: Node(number) for number in range(1, self.plot.nodes + 1)}
 
     @property
     def holders(self) -> list[Actor]:
@@ -99,6 +73,11 @@ class Scene:
     def recovered(self) -> bool:
         """True if somebody acquired the lock after the last blow."""
         return self._blow is None
+
+    @property
+    def nodes_returning(self) -> bool:
+        """True while a node that was started again does not vote yet."""
+        return any(node.returning for node in self.nodes.values())
 
     @property
     def unready(self) -> int:
@@ -137,8 +116,10 @@ class Scene:
                 self._note_move(event)
             case events.Done() | events.Lost() | events.NotAlone() | events.Trouble():
                 self._note_news(event)
+            case events.WorkerKilled() | events.WorkerGone():
+                self._note_end(event)
             case _:
-                self._note_blow(event)
+                self._note_node(event)
 
     def _note_move(
         self, event: events.Inside | events.Left | events.Waiting | events.Ready
@@ -180,12 +161,8 @@ class Scene:
             self._tell(event.at, what, Tone.BREACH)
         self._intruded = True
 
-    def _note_blow(
-        self, event: events.NodeKilled | events.WorkerKilled | events.WorkerGone
-    ) -> None:
+    def _note_end(self, event: events.WorkerKilled | events.WorkerGone) -> None:
         match event:
-            case events.NodeKilled():
-                self._note_node_killed(event)
             case events.WorkerKilled():
                 self._note_worker_killed(event)
             case events.WorkerGone():
@@ -194,16 +171,22 @@ class Scene:
                     what = f"worker {event.worker} ended by itself: {event.last_words}"
                     self._tell(event.at, what, Tone.BREACH)
 
-    def _note_node_killed(self, event: events.NodeKilled) -> None:
-        self.nodes_down[event.node] = event.at
-        self._blow = event
-        plot, left = self.plot, self.plot.nodes - len(self.nodes_down)
-        self._tell(
-            event.at,
-            f"node {event.node} killed (SIGKILL):"
-            f" {left} of {plot.nodes} are left, {plot.quorum} are enough",
-            Tone.BLOW,
-        )
+    def _note_node(self, event: NodeNews) -> None:
+        who, is_new = f"node {event.node}", self.nodes[event.node].note(event)
+        match event:
+            case events.NodeKilled():
+                self._blow = event
+                self._tell(event.at, f"{who} killed (SIGKILL): {self._remaining()}", Tone.BLOW)
+            case events.NodeAbstains() if is_new:
+                why = f"{who} restarted, empty: it may have forgotten locks"
+                self._tell(event.at, f"{why}, so it abstains for {event.left:.1f} s", Tone.CAUTION)
+            case events.NodeVotes() if is_new:
+                self._tell(event.at, f"{who} votes again", Tone.RECOVERY)
+
+    def _remaining(self) -> str:
+        """Say how many nodes are left, and whether that will do."""
+        up = sum(node.state is NodeState.UP for node in self.nodes.values())
+        return f"{up} of {self.plot.nodes} are left, {self.plot.quorum} are enough"
 
     def _note_worker_killed(self, event: events.WorkerKilled) -> None:
         actor = self.actors[event.worker]

@@ -1,4 +1,4 @@
-"""The stage: starts workers, kills workers and nodes, and leaves nothing behind.
+"""The stage: starts and kills workers and nodes, and leaves nothing behind.
 
 All workers report through one pipe, because its order can be relied upon (see `events.py`).
 """
@@ -19,6 +19,7 @@ from holdfast.drivers.clock import now
 from holdfast.embedded import ThrowawayNodes
 
 from . import events
+from .comeback import Comeback
 from .counter import Counter
 from .plot import Plot
 from .trap import Trap
@@ -35,6 +36,7 @@ class Stage:
         self._directory = Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
         self._trap = Trap(self._directory)
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
+        self._comeback: Comeback | None = None
         self._unfinished = b""
         self._pipe, self._workers_end = os.pipe()
 
@@ -90,13 +92,16 @@ class Stage:
         return not self._workers
 
     def listen(self, patience: float) -> list[events.Event]:
-        """Return what was reported, and who has gone; wait up to `patience` seconds for it."""
+        """Return what was reported, who has gone, and how a node is that was started again.
+
+        Waits up to `patience` seconds for reports.
+        """
         gone = self._reap()  # first: what they said is in the pipe by now
         heard: list[events.Event] = []
         if select.select([self._pipe], [], [], 0 if gone else patience)[0]:
             *lines, self._unfinished = (self._unfinished + self._read()).split(b"\n")
             heard += [events.from_line(line) for line in lines]
-        return heard + gone
+        return heard + gone + self._ask_node()
 
     def _read(self) -> bytes:
         return os.read(self._pipe, _CHUNK)
@@ -120,6 +125,24 @@ class Stage:
         at = now()
         node.kill()
         return events.NodeKilled(number, at)
+
+    def restart_node(self, number: int) -> events.NodeRestarted:
+        """Start a killed node again, empty; `listen` tells how it is from now on."""
+        self._nodes[number - 1].start()
+        self._end_comeback()
+        self._comeback = Comeback(number, self._nodes.urls)
+        return events.NodeRestarted(number, now())
+
+    def _ask_node(self) -> list[events.Event]:
+        news = self._comeback.news() if self._comeback is not None else None
+        if isinstance(news, events.NodeVotes):
+            self._end_comeback()
+        return [news] if news is not None else []
+
+    def _end_comeback(self) -> None:
+        if self._comeback is not None:
+            self._comeback.close()
+        self._comeback = None
 
     def lay_trap(self) -> None:
         """Make the next worker inside a slow one."""
@@ -152,6 +175,7 @@ class Stage:
             process.kill()
             process.wait()
             self._forget(number)
+        self._end_comeback()
         self._nodes.close()
         os.close(self._pipe)
         os.close(self._workers_end)

@@ -10,6 +10,7 @@ class OpenLease:
     """Keeps the promise of a lease for nobody."""
 
     valid_for = TTL
+    fence = None
 
     def ensure_held(self) -> None:
         """Never find it lost."""

@@ -5,8 +5,11 @@ What must hold:
 V1. Every increment that was reported as done is in the counter exactly once: each number from 1 to
     the counter's was written by exactly one of them, or by one whose fate is in doubt.
 V2. No two workers were inside together: by their own times, and by the kernel's witness.
-V3. Life went on: a node and a holder were killed, somebody acquired the lock after each, and all
-    other workers ended in good order.
+V3. Life went on: a node and a holder were killed, somebody acquired the lock after each, a node
+    that was started again votes again, and all other workers ended in good order.
+V4. Fences rose: each stay has a higher one than the stay before it, in the order of entering. A
+    worker looks at the clock first and then sees that its lease still holds, so that is also the
+    order of the leases.
 
 A worker whose lease ended while it was inside (a machine may pause it that long) was told so. From
 then on it is not protected and the next one may enter: that is named, and is no breach of V2.
@@ -15,7 +18,7 @@ then on it is not protected and the next one may enter: that is named, and is no
 from collections import Counter as Multiset
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 from .evidence import Evidence, Fate, Increment
 from .words import count
@@ -47,7 +50,9 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict:
     """Judge the evidence."""
-    breaches = chain(_miscounts(evidence), _meetings(evidence), _standstills(evidence))
+    breaches = chain(
+        _miscounts(evidence), _meetings(evidence), _standstills(evidence), _falls(evidence)
+    )
     return Verdict(tuple(breaches), tuple(_facts(evidence)))
 
 
@@ -121,6 +126,10 @@ def _standstills(evidence: Evidence) -> Iterator[str]:
     for name, at in blows:
         if entered <= at:
             yield f"standstill: nobody acquired the lock after {name} was killed"
+    voting = {each.node for each in evidence.nodes_voting}
+    for restarted in evidence.nodes_restarted:
+        if restarted.node not in voting:
+            yield f"standstill: node {restarted.node} was restarted and did not vote again"
     if not evidence.nodes_killed:
         yield "nothing shown: no node was killed"
     if not evidence.of(Fate.KILLED):
@@ -129,6 +138,22 @@ def _standstills(evidence: Evidence) -> Iterator[str]:
         yield f"worker {increment.worker} went in and was never seen to leave"
     for each in evidence.deserters:
         yield f"worker {each.worker} ended by itself: {each.last_words or f'code {each.code}'}"
+
+
+def _falls(evidence: Evidence) -> Iterator[str]:
+    """V4: compare each fence with the one before it."""
+    for (earlier, last), (worker, fence) in pairwise(_fences(evidence)):
+        if fence <= last:
+            yield (
+                f"fence did not rise: worker {worker} came with {fence},"
+                f" after worker {earlier} with {last}"
+            )
+
+
+def _fences(evidence: Evidence) -> list[tuple[int, int]]:
+    """Return each stay's worker and fence, in the order of entering. Without a lock, nothing."""
+    stays = sorted(evidence.increments, key=lambda each: each.entered)
+    return [(each.worker, each.fence) for each in stays if each.fence is not None]
 
 
 def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
@@ -146,10 +171,19 @@ def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
     often = count(meetings, "time") if meetings else "never"
     stays = count(len(evidence.increments), "stay")
     yield "together inside", f"{often} in {stays}, by clock and by kernel"
+    if fences := _fences(evidence):
+        yield "fences", _course(steps=len(fences) - 1, falls=sum(1 for _ in _falls(evidence)))
     for increment in evidence.of(Fate.LOST, Fate.OPEN):
         yield increment.fate.value, _account(increment, is_in=increment in landed)
     if not evidence.of(Fate.LOST):
         yield "leases lost", "none"
+
+
+def _course(*, steps: int, falls: int) -> str:
+    """Say how fences went, over so many steps from one stay to the next."""
+    if falls:
+        return f"did not rise {count(falls, 'time')} in {steps}"
+    return f"rose with every stay, {count(steps, 'time')} in a row"
 
 
 def _account(increment: Increment, *, is_in: bool) -> str:

@@ -71,7 +71,7 @@ class Worker:
 
     def _hold(self, lease: holdfast.Lease | OpenLease) -> None:
         """Increment while holding, and say how it ended."""
-        entered = now()
+        entered = now()  # first: the block sees that the lease still holds
         try:
             with lease, self._witness.inside() as alone:
                 if not alone:
@@ -87,7 +87,7 @@ class Worker:
         number, wrote = self._counter.read(), None
         until = now() + lease.valid_for
         trapped = self._trap.catches()
-        _tell(events.Inside(self._number, entered, until, number, trapped))
+        _tell(events.Inside(self._number, entered, until, number, trapped, lease.fence))
         try:
             time.sleep(DAWDLE if trapped else random.uniform(*_PAUSE))
             lease.ensure_held()
@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("nodes", nargs="+", metavar="URL")
     given = parser.parse_args()
     try:
-        with holdfast.connect(*given.nodes) as client:
+        with holdfast.connect(*given.nodes, max_ttl=TTL) as client:
             lock = OpenLock() if given.without_lock else client.lock(LOCK, ttl=TTL, wait=_PATIENCE)
             Worker(given.number, given.directory, lock).run()
     except (BrokenPipeError, KeyboardInterrupt):
