@@ -9,6 +9,7 @@ gives it, and with it.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 TTL = 30.0
@@ -31,11 +32,11 @@ def floor(urls: Sequence[str]) -> Pair:
     return lambda: made.pair("floor")
 
 
-def ours(urls: Sequence[str]) -> Pair:
+def ours(urls: Sequence[str], *, guard: bool | None = None) -> Pair:
     """Return holdfast: the lock object is made once, each acquire gives a lease of its own."""
     import holdfast
 
-    lock = holdfast.connect(*urls).lock("holdfast", ttl=TTL)
+    lock = holdfast.connect(*urls, guard=guard).lock("holdfast", ttl=TTL)
     return lambda: lock.acquire().release()
 
 
@@ -92,11 +93,11 @@ async def async_floor(urls: Sequence[str]) -> AsyncPair:
     return made.pair
 
 
-async def async_ours(urls: Sequence[str]) -> AsyncPair:
+async def async_ours(urls: Sequence[str], *, guard: bool | None = None) -> AsyncPair:
     """Return holdfast's asyncio client: one client, a lock object per task."""
     import holdfast.aio
 
-    client = holdfast.aio.connect(*urls)
+    client = holdfast.aio.connect(*urls, guard=guard)
     locks: dict[str, holdfast.aio.AsyncLock] = {}
 
     async def pair(name: str) -> None:
@@ -129,6 +130,7 @@ async def async_redis_py(urls: Sequence[str]) -> AsyncPair:
 BLOCKING: dict[str, Callable[[Sequence[str]], Pair]] = {
     "floor": floor,
     "holdfast": ours,
+    "holdfast without guard": partial(ours, guard=False),
     "redis-py": redis_py,
     "python-redis-lock": python_redis_lock,
     "redlock-py": redlock_py,
@@ -138,6 +140,7 @@ BLOCKING: dict[str, Callable[[Sequence[str]], Pair]] = {
 ASYNC: dict[str, Callable[[Sequence[str]], Awaitable[AsyncPair]]] = {
     "floor": async_floor,
     "holdfast": async_ours,
+    "holdfast without guard": partial(async_ours, guard=False),
     "redis-py": async_redis_py,
 }
 

@@ -1,24 +1,50 @@
 """The floor: the least that any client must do. Raw sockets, hiredis, the same scripts.
 
-What is sent is what holdfast sends, byte for byte, packed anew each time with a fresh token. No
-timeouts, no errors, no retries, no fork, no threads: nobody could use it, and nobody can beat it.
+What is sent is what holdfast sends, with fence and guard, packed anew each time with a fresh token
+and stamp. No timeouts, no errors, no retries, no clocks that are checked, no fork, no threads:
+nobody could use it, and nobody can beat it.
 """
 
 import asyncio
 import os
 import select
 import socket
+import time
 from collections import deque
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import hiredis
 
+from holdfast.core.clocks import NodeClock
 from holdfast.core.effects import Command, Verb
+from holdfast.core.guard import NO_GUARD, Guard
 from holdfast.drivers.aio.carrier import BATCH
-from holdfast.wire.commands import pack, pack_whole
+from holdfast.wire.commands import pack
+from holdfast.wire.packing import pack_words
+from holdfast.wire.peer import Peer
+from holdfast.wire.scripts import SCRIPTS
 
-TTL_MS = 30_000
+TTL_MS, MAX_TTL_MS = 30_000, 60_000
+
+ENDING = Peer(NodeClock(trusting=True), 0).ending(0.0)
+"""The last words of a request, without a deadline."""
+
+
+def guard_of(nodes: int) -> Guard:
+    """Return the guard that holdfast has on so many nodes."""
+    return Guard(MAX_TTL_MS) if nodes > 1 else NO_GUARD
+
+
+def request(name: str, token: str, guard: Guard) -> bytes:
+    """Write a request."""
+    stamp = int(time.time() * 1e6)
+    return pack(Command(Verb.REQUEST, name, token, TTL_MS, stamp, guard)) + ENDING
+
+
+def release(name: str, token: str) -> bytes:
+    """Write a release."""
+    return pack(Command(Verb.RELEASE, name, token))
 
 
 def dial(url: str) -> socket.socket:
@@ -37,8 +63,8 @@ def teach(urls: Sequence[str]) -> None:
     """Make the nodes know the scripts, so that EVALSHA works from the start."""
     for url in urls:
         with dial(url) as sock:
-            for verb in Verb:
-                sock.sendall(pack_whole(Command(verb, "floor", "none", TTL_MS)))
+            for script in SCRIPTS.values():
+                sock.sendall(pack_words(("SCRIPT", "LOAD", script.text)))
                 sock.recv(4096)
 
 
@@ -54,17 +80,16 @@ class BlockingFloor:
             sock.setblocking(False)
             self._poll.register(sock, select.POLLIN)
             self._by_fd[sock.fileno()] = sock, hiredis.Reader(notEnoughData=Ellipsis)
-        self._quorum = len(urls) // 2 + 1
+        self._quorum, self._guard = len(urls) // 2 + 1, guard_of(len(urls))
         self._late = dict.fromkeys(self._by_fd, 0)
 
     def pair(self, name: str) -> None:
         """Acquire and release once."""
         token = os.urandom(20).hex()
-        self._round(Command(Verb.REQUEST, name, token, TTL_MS))
-        self._round(Command(Verb.RELEASE, name, token))
+        self._round(request(name, token, self._guard))
+        self._round(release(name, token))
 
-    def _round(self, command: Command) -> None:
-        packed = pack(command)
+    def _round(self, packed: bytes) -> None:
         for sock, _ in self._by_fd.values():
             sock.send(packed)
         late, yes = self._late, 0
@@ -132,7 +157,7 @@ class AsyncFloor:
     def __init__(self, urls: Sequence[str]) -> None:
         teach(urls)
         self._urls = urls
-        self._quorum = len(urls) // 2 + 1
+        self._quorum, self._guard = len(urls) // 2 + 1, guard_of(len(urls))
         self._pipes: list[_Pipe] = []
 
     async def open(self) -> None:
@@ -147,11 +172,10 @@ class AsyncFloor:
     async def pair(self, name: str) -> None:
         """Acquire and release once."""
         token = os.urandom(20).hex()
-        await self._round(Command(Verb.REQUEST, name, token, TTL_MS))
-        await self._round(Command(Verb.RELEASE, name, token))
+        await self._round(request(name, token, self._guard))
+        await self._round(release(name, token))
 
-    def _round(self, command: Command) -> "asyncio.Future[None]":
-        packed = pack(command)
+    def _round(self, packed: bytes) -> "asyncio.Future[None]":
         votes = _Votes(self._loop.create_future(), self._quorum)
         for pipe in self._pipes:
             pipe.ask(packed, votes)

@@ -7,12 +7,15 @@ from holdfast.embedded import ThrowawayNode
 
 from .cores import all_cores, apart, pin
 from .measure import Entry, Figure, interleaved, kept
+from .server import script_costs
 
 TASKS = 100
 LEASES, LEASE_TTL = 10_000, 30.0
 LONG = 0.3
 """Seconds per repeat from which on a run is not a quick one."""
 OURS, FLOOR = "holdfast", "floor (raw sockets)"
+UNGUARDED = "holdfast without guard"
+"""On one node there is none."""
 REDIS_PY, REDIS_PY_BARE = "redis-py Lock, with hiredis", "redis-py Lock, as installed"
 HUNG, ALL_UP = "one of five hung", "all five up"
 
@@ -59,7 +62,7 @@ class Suite:
 class Bench:
     """Five nodes, and the suites that run on them."""
 
-    STEPS = 6 + 4 + 2 + 4 + 4 + 2
+    STEPS = 6 + 5 + 2 + 4 + 5 + 2 + 1
     """How many contenders there are in all, for the progress bar."""
 
     def __init__(
@@ -86,6 +89,7 @@ class Bench:
         yield self.many_tasks(self._urls[:1], 8.0)
         yield self.many_tasks(self._urls, 3.0)
         yield self.many_leases()
+        yield self.scripts()
 
     def _measure(
         self,
@@ -127,6 +131,7 @@ class Bench:
         """Compare on five nodes, blocking."""
         suite = self._measure("blocking, five nodes", [
             Entry(FLOOR, "floor", self._urls), Entry(OURS, "holdfast", self._urls),
+            Entry(UNGUARDED, UNGUARDED, self._urls),
             Entry("redlock-py", "redlock-py", self._urls),
             Entry("pottery Redlock", "pottery", self._urls),
         ])  # fmt: skip
@@ -159,14 +164,26 @@ class Bench:
     def many_tasks(self, urls: Sequence[str], times: float) -> Suite:
         """Compare a hundred tasks, asyncio."""
         one = self._urls[:1]
+        unguarded = [Entry(UNGUARDED, UNGUARDED, urls, TASKS)] if len(urls) > 1 else []
         suite = self._measure(f"asyncio, {TASKS} tasks, {len(urls)} node(s)", [
-            Entry(FLOOR, "floor", urls, TASKS), Entry(OURS, "holdfast", urls, TASKS),
+            Entry(FLOOR, "floor", urls, TASKS), Entry(OURS, "holdfast", urls, TASKS), *unguarded,
             Entry(REDIS_PY, "redis-py", one, TASKS),
             Entry(REDIS_PY_BARE, "redis-py", one, TASKS, hiredis=False),
         ])  # fmt: skip
         for peer in (REDIS_PY_BARE, REDIS_PY):
             ratio = suite.median(peer) / suite.median(OURS)
             suite.targets.append(at_least(f"{peer}, on one / holdfast", ratio, times))
+        return suite
+
+    def scripts(self) -> Suite:
+        """Measure what each script costs a server, by its own account."""
+        suite = Suite("on the server, per script (INFO commandstats)", {}, "µs per call")
+        costs: dict[str, list[float]] = {}
+        for _ in range(self._repeats):
+            for title, cost in script_costs(self._urls[0]):
+                costs.setdefault(title, []).append(cost)
+            self._tick()
+        suite.figures.update({title: Figure.of(each) for title, each in costs.items()})
         return suite
 
     def many_leases(self) -> Suite:
