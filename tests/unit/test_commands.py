@@ -109,7 +109,7 @@ def test_the_last_words_say_until_when_by_the_nodes_own_clock() -> None:
                 Answer.FAILED,
                 remaining_ms=30_000,
                 failure=Failure(
-                    Condition.MAX_TTL, "30 s, longer than this client's; all must have the same"
+                    Condition.MAX_TTL, "30 s; all clients of a node must have the same"
                 ),
             ),
         ),

@@ -39,6 +39,11 @@ class Guard:
         self.horizon_us = abstention_ms(max_ttl_ms or _USUAL_MAX_TTL_MS) * 500
         """How far ahead of its clock a node accepts a fence, in microseconds."""
 
+    def dispute(self, max_ttl_ms: int) -> None:
+        """Take note that a node was told of another `max_ttl`. A shorter one does us no harm."""
+        if max_ttl_ms > self.max_ttl_ms:
+            self.disputed_ms = max_ttl_ms
+
 
 _USUAL_MAX_TTL_MS = 60_000
 

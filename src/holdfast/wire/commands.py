@@ -135,7 +135,7 @@ def vote_of(reply: Any) -> Vote:
         case [-3, int(), int(late)]:
             return failed(Condition.LATE, f"{late} ms after its round was over")
         case [-4, int(), int(known)]:
-            detail = f"{known / 1000:g} s, longer than this client's; all must have the same"
+            detail = f"{known / 1000:g} s; all clients of a node must have the same"
             failure = Failure(Condition.MAX_TTL, detail)
             return Vote(Answer.FAILED, remaining_ms=known, failure=failure)
         case Exception():

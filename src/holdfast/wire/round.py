@@ -136,7 +136,7 @@ class Round:
         """Ask the node again if it may grant; otherwise that was its vote."""
         if vote.answer is not Answer.TOLD:
             if vote.failure is not None and vote.failure.condition is Condition.MAX_TTL:
-                self.command.guard.disputed_ms = vote.remaining_ms or 1
+                self.command.guard.dispute(vote.remaining_ms or 0)
             if vote.answer is Answer.ABSTAINED and link.peer.on_abstention is not None:
                 link.peer.on_abstention(vote)
             self._take(link.node, vote)

@@ -2,9 +2,10 @@
 -- KEYS[1] the marker   ARGV[1] max_ttl   ARGV[4] database
 -- returns { 3, now, 1 } it may grant
 --         | { -2, now, ms left, why, ms ago, uptime s } it abstains
---         | { -4, now, max_ttl } it was told of a longer max_ttl
+--         | { -4, now, max_ttl } it was told of another max_ttl
 --
--- A longer max_ttl may be told at any time. If the node had forgotten, it has to abstain for longer.
+-- A node that has forgotten was told by whoever came first, perhaps by somebody who is wrong. So for
+-- a while it believes in whoever has a longer max_ttl, and abstains for longer.
 
 local marker, max_ttl, db = KEYS[1], ARGV[1], ARGV[4]
 
@@ -12,17 +13,20 @@ local now = clock()
 local known = redis.call(
   'HMGET', marker, 'run', 'history', 'max_ttl_ms', 'evicted', 'swapped', 'until_ms', 'floor_us',
   'looked_ms', 'highest_us', 'why', 'since_ms')
-local longest = tonumber(known[3] or '0')
-if longest > tonumber(max_ttl) then return { DISAGREES, now, longest } end
+local longest, given = tonumber(known[3] or '0'), tonumber(max_ttl)
+local complete = known[6] and known[7] and known[8] and known[9] and known[10] and known[11]
+local forgot = complete and known[10] ~= 'init' and known[10] ~= 'admitted'
+  and known[11] + abstention(max_ttl) > now / 1000
+if longest > given or (longest > 0 and longest < given and not forgot) then
+  return { DISAGREES, now, longest }
+end
 local evicted, swapped = losses()
-if not is_own(known[1], known[2], db)
-  or not (known[6] and known[7] and known[8] and known[9] and known[10] and known[11]) then
+if not is_own(known[1], known[2], db) or not complete then
   abstain(marker, now, db, max_ttl, known[1] and 'restarted' or 'new')
 elseif known[4] ~= evicted or known[5] ~= swapped then
   abstain(marker, now, db, max_ttl, 'lost')
 else
-  local had_forgotten = known[10] ~= 'init' and known[10] ~= 'admitted'
-  if longest > 0 and longest < tonumber(max_ttl) and had_forgotten then
+  if longest > 0 and longest < given then
     local until_ms = math.max(tonumber(known[6]), known[11] + abstention(max_ttl))
     redis.call('HSET', marker, 'until_ms', digits(until_ms))
   end
