@@ -10,7 +10,7 @@
     ├── RoundFailed                      carries a report per node
     │   ├── Busy                         somebody else has it, and you did not want to wait
     │   ├── TimedOut (TimeoutError)      somebody else still had it after your wait
-    │   └── Unreachable (ConnectionError)  too few nodes answered to know
+    │   └── Unreachable (ConnectionError)  too few nodes could vote
     ├── LeaseError (RuntimeError)
     │   ├── LeaseLost                    it was yours and ended without your release
     │   └── NotHeld                      it is not yours to release or renew
@@ -123,7 +123,7 @@ class TimedOut(RoundFailed, TimeoutError):
 
 
 class Unreachable(RoundFailed, ConnectionError):
-    """Too few nodes answered to know who has the lock."""
+    """Too few nodes could vote: nobody knows who has the lock."""
 
     def __init__(self, name: str, reports: Sequence[NodeReport], waited: float) -> None:
         self.waited = waited

@@ -36,20 +36,28 @@ def lines(connection: Any) -> list[str]:
     return [line for (line,) in connection.execute("SELECT line FROM report ORDER BY number")]
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
-def test_the_later_one_first_and_the_other_waits_and_is_refused(
+@pytest.fixture(params=[True, False], ids=["known", "new"])
+def overtaken(
+    request: pytest.FixtureRequest,
     connect: Callable[..., Any],
     in_thread: Callable[..., Any],
     waits: Callable[[Any], None],
-    known: bool,
-) -> None:
+) -> tuple[Any, Any, Any]:
+    """Return a later one that has entered, an earlier one, and its entering, which waits."""
     later, earlier = connect(), connect()
-    if known:
+    if request.param:
         with connect() as before:
             SqlFences(before).enter("report", 3)
     SqlFences(later).enter("report", 7)
     begun = in_thread(SqlFences(earlier).enter, "report", 5)
     waits(earlier)
+    return later, earlier, begun
+
+
+def test_the_later_one_first_and_the_other_waits_and_is_refused(
+    overtaken: tuple[Any, Any, Any],
+) -> None:
+    later, earlier, begun = overtaken
     later.execute("INSERT INTO report (line) VALUES ('by 7')")
     later.commit()
     with pytest.raises(FencedOff) as caught:
@@ -75,20 +83,10 @@ def test_the_earlier_one_first_and_the_later_reads_what_it_wrote(
         SqlFences(earlier).enter("report", 5)
 
 
-@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
 def test_a_transaction_that_is_rolled_back_has_not_entered(
-    connect: Callable[..., Any],
-    in_thread: Callable[..., Any],
-    waits: Callable[[Any], None],
-    known: bool,
+    overtaken: tuple[Any, Any, Any],
 ) -> None:
-    later, earlier = connect(), connect()
-    if known:
-        with connect() as before:
-            SqlFences(before).enter("report", 3)
-    SqlFences(later).enter("report", 7)
-    begun = in_thread(SqlFences(earlier).enter, "report", 5)
-    waits(earlier)
+    later, earlier, begun = overtaken
     later.rollback()
     begun.result()
     earlier.commit()

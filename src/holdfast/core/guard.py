@@ -1,7 +1,8 @@
 """The restart guard: what every node is told of it, and how long a node abstains.
 
 A node that may have forgotten a lock grants nothing until every lease it may have forgotten has
-ended: `wire/lua/guard.lua` decides that, on the node. Here is what its clients must agree on.
+ended. That is decided on the node, by `wire/lua/node/examine.lua`. Here is what its clients must
+agree on.
 """
 
 from math import ceil

@@ -16,7 +16,6 @@ from .votes import Answer, Verdict, Vote
 _DISTURBANCES = ("flushall", "flushdb", "swapdb", "replicaof", "slaveof", "restore", "debug")
 """Commands after which a server may remember less than before, or somebody else's memory."""
 
-
 LEAST_UPTIME, MOST_UPTIME = 3600, 3 * 365 * 86_400
 """Seconds. Servers count their uptime on the wall clock, which is often set soon after a boot: by
 seconds if it was about right, by decades if it was not. What is in between may be believed."""
@@ -102,17 +101,14 @@ def bootstrap(guard: Guard, nodes: int, *, now: float, patience: float) -> Flow[
     and all can be asked. A node that got one meanwhile is left as it is.
     """
     everybody = range(nodes)
+    least = max(LEAST_UPTIME, abstention_ms(guard.max_ttl_ms) / 1000)
     status = NodeCommand(Verb.STATUS, guard)
     votes = yield from ask_nodes(status, nodes, everybody, until=now + patience)
     for vote in votes:
         facts = facts_of(vote)
         if facts is None or facts.marker or not facts.undisturbed:
             return False
-        if (
-            not max(LEAST_UPTIME, abstention_ms(guard.max_ttl_ms) / 1000)
-            < facts.uptime
-            < MOST_UPTIME
-        ):
+        if not least < facts.uptime < MOST_UPTIME:
             return False
     init = NodeCommand(Verb.INIT, guard, "1")
     votes = yield from ask_nodes(init, nodes, everybody, until=now + 2 * patience)

@@ -26,12 +26,12 @@ from typing import Protocol
 import hiredis
 
 from ..core.effects import Command, NodeCommand, Verb
-from ..core.votes import Condition, Failure, Vote, failed
+from ..core.votes import Answer, Condition, Failure, Vote, failed
 from ..wire import commands
 from ..wire.greeting import Identity
 from ..wire.link import Link
 from ..wire.peer import Peer
-from ..wire.round import Examination, Round
+from ..wire.round import Round, Unheeded, rounds_in
 from . import clock
 from .fleet import Fleet
 from .health import failure_of
@@ -229,7 +229,7 @@ class Channel:
 
     def _stand_in_line(self, round_: Round, now: float) -> None:
         if self._was_never_asked(round_):
-            round_.count(self.node, _vote(self._failure))
+            round_.count(self.node, Vote(Answer.FAILED, failure=self._failure))
         else:
             if len(self._posted) >= self._most:
                 self._forget_unwanted()
@@ -293,21 +293,18 @@ class Channel:
             self._fail(failure)
             return
         if identity.shown_us:
-            heard = link.peer.heard_at
-            link.peer.clock.meet(identity.shown_us, self._opened_at, heard)
+            link.peer.clock.meet(identity.shown_us, self._opened_at, link.peer.heard_at)
             fleet.clocks.reset()
         self._backoff = 0.0
         fleet.health.up(self.node)
         if fleet.durable and fleet.guard.is_on:  # before anything else is asked
             adopt = NodeCommand(Verb.ADOPT, fleet.guard, "1" if identity.durable else "0")
-            link.say(commands.pack_whole(adopt) + link.peer.ending(0.0), _Unheeded())
+            link.say(commands.pack_whole(adopt) + link.peer.ending(0.0), Unheeded())
         while self._posted:
             round_ = self._posted.popleft()
             if round_.wanted:
-                packed = commands.pack(round_.command)
-                if round_.command.verb is not Verb.RELEASE:
-                    packed += link.peer.ending(round_.until)
-                elif not round_.open and self._deaf:
+                packed = round_.finish(commands.pack(round_.command), link.peer)
+                if self._deaf and not round_.open:
                     packed = self._worded(link, round_, packed)
                 link.say(packed, round_)
         self.on_settled()
@@ -351,11 +348,11 @@ class Channel:
         self._failure = failure
         self._hang_up()
         self._retry_at = 0.0
-        for round_ in _rounds_in(link):
+        for round_ in rounds_in(link):
             if round_.may_repeat(self.node):
                 self._stand_in_line(round_, clock.now())
             else:
-                round_.count(self.node, _vote(failure))
+                round_.count(self.node, Vote(Answer.FAILED, failure=failure))
 
     def _fail(self, failure: Failure) -> None:
         """Give the node up until the back-off has passed (rule 3)."""
@@ -364,11 +361,11 @@ class Channel:
         self._hang_up()
         self._backoff = min(max(2 * self._backoff, FIRST_BACKOFF), LARGEST_BACKOFF)
         self._retry_at = clock.now() + self._backoff
-        for round_ in _rounds_in(link):
+        for round_ in rounds_in(link):
             if round_.command.verb is Verb.RELEASE and round_.may_repeat(self.node):
                 self._posted.append(round_)
             else:
-                round_.count(self.node, _vote(failure))
+                round_.count(self.node, Vote(Answer.FAILED, failure=failure))
         self._fail_posted()
         self._fleet.health.down(self.node, failure)
         self.on_settled()
@@ -376,7 +373,7 @@ class Channel:
     def _fail_posted(self) -> None:
         """Answer for what stands in line, and keep the releases for a better day (rule 2)."""
         for round_ in list(self._posted):
-            round_.count(self.node, _vote(self._failure))
+            round_.count(self.node, Vote(Answer.FAILED, failure=self._failure))
         self._forget_unwanted()
 
     def _forget_unwanted(self) -> None:
@@ -398,23 +395,5 @@ class Channel:
         self._retry_at = 0.0
 
 
-def _rounds_in(link: Link | None) -> list[Round]:
-    """Return the rounds that wait for an answer, or for an examination; each once, in order."""
-    askers = link.awaiting if link is not None else ()
-    waiting = (each.round if isinstance(each, Examination) else each for each in askers)
-    return [each for each in dict.fromkeys(waiting) if isinstance(each, Round)]
-
-
 def _nobody() -> None:
     """Nobody wants to know."""
-
-
-def _vote(failure: Failure) -> Vote:
-    return failed(failure.condition, failure.detail)
-
-
-class _Unheeded:
-    """Waits for an answer that changes nothing."""
-
-    def answer(self, link: object, reply: object) -> None:
-        """Do nothing."""

@@ -27,10 +27,5 @@ class Fleet:
         self.guard = guard
         self.durable = durable
         self.health = health or NobodyAsks()
-        self.clocks = self._fresh_clocks()
-
-    def _fresh_clocks(self) -> Clocks:
-        nodes = len(self.endpoints)
-        longest = self.guard.max_ttl_ms / 1000
-        trusting = not self.guard.is_on
-        return Clocks(nodes, quorum_of(nodes), trusting=trusting, longest_ttl=longest)
+        nodes, longest = len(self.endpoints), guard.max_ttl_ms / 1000
+        self.clocks = Clocks(nodes, quorum_of(nodes), trusting=not guard.is_on, longest_ttl=longest)

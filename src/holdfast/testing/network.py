@@ -14,7 +14,7 @@ from ..core.guard import NO_GUARD
 from ..wire import commands
 from ..wire.link import Asker
 from ..wire.peer import Peer
-from ..wire.round import Round
+from ..wire.round import Round, Unheeded
 from ..wire.scripts import NODE
 from .node import GREETING
 from .world import World
@@ -94,10 +94,7 @@ class Connection:
         if not self._met:
             self._posted.append(round_)
             return
-        packed = commands.pack(round_.command)
-        if round_.command.verb is not Verb.RELEASE:
-            packed += self.peer.ending(round_.until)
-        self.say(packed, round_)
+        self.say(round_.finish(commands.pack(round_.command), self.peer), round_)
 
     def meet(self, run: str, shown_us: int) -> None:
         """Take the answer to the greeting, and say what stands in line."""
@@ -106,7 +103,7 @@ class Connection:
         self._channel.met(run)
         if self._durable:
             adopt = NodeCommand(Verb.ADOPT, NO_GUARD, "1")
-            self.say(commands.pack_whole(adopt) + self.peer.ending(0.0), _Unheeded())
+            self.say(commands.pack_whole(adopt) + self.peer.ending(0.0), Unheeded())
         posted, self._posted = self._posted, []
         for round_ in posted:
             if round_.wanted:
@@ -187,13 +184,6 @@ class _Greeting:
     def answer(self, link: Any, reply: Any) -> None:
         """Take the answer."""
         link.meet(*reply)
-
-
-class _Unheeded:
-    """Waits for a node that was told to adopt its memory: it has, or will abstain."""
-
-    def answer(self, _: Any, reply: Any) -> None:
-        """Let it be."""
 
 
 def _about_a_lock(asker: Asker) -> Command | None:

@@ -19,7 +19,8 @@ from ..core.effects import Command, NodeCommand, Verb
 from ..core.tally import Tally
 from ..core.votes import DOUBTFUL, GRANTED, Answer, Condition, Verdict, Vote, failed
 from . import commands
-from .peer import Correspondent
+from .link import Link
+from .peer import Correspondent, Peer
 
 MOST_REPEATS = 3
 """Per node and round: one for a broken connection, one for a forgotten script after it, one after
@@ -99,11 +100,11 @@ class Round:
                             signal.set_result(None)
                 return
         if commands.knows_not(reply) and self._once_more(link.node):
-            link.say(_whole(self.command, link, self.until), self)
+            link.say(self.finish(commands.pack_whole(self.command), link.peer), self)
             return
         vote = commands.vote_of(reply)
         if self._is_too_early(vote) and self._once_more(link.node):
-            link.say(commands.pack(self.command) + link.peer.ending(self.until), self)
+            link.say(self.finish(commands.pack(self.command), link.peer), self)
             return
         said_before = self.command.verb is Verb.RELEASE and self.may_have_reached(link.node)
         if said_before and vote.answer in (Answer.HELD, Answer.MISSING):
@@ -141,7 +142,7 @@ class Round:
                 link.peer.on_abstention(vote)
             self._take(link.node, vote)
         elif self._once_more(link.node):
-            link.say(commands.pack(self.command) + link.peer.ending(self.until), self)
+            link.say(self.finish(commands.pack(self.command), link.peer), self)
         else:
             self.count(link.node, failed(Condition.SERVER_ERROR, "examined again and again"))
 
@@ -168,6 +169,12 @@ class Round:
             link.say(commands.pack(command) + link.peer.ending(0.0), suspicion)
         return True
 
+    def finish(self, packed: bytes, peer: Peer) -> bytes:
+        """Return a packed command with its last words, which only a release does without."""
+        if self.command.verb is Verb.RELEASE:
+            return packed
+        return packed + peer.ending(self.until)
+
     def may_repeat(self, node: int) -> bool:
         """True if this should be said once more, after a connection broke; counts how often."""
         self._broken |= {node}
@@ -191,7 +198,7 @@ class _Suspicion:
     def answer(self, link: Correspondent, reply: Any) -> None:
         """Believe the clock if the node abstains; otherwise its next vote is dropped as well."""
         if commands.knows_not(reply):
-            link.say(_whole(self._command, link, 0.0), self)
+            link.say(commands.pack_whole(self._command) + link.peer.ending(0.0), self)
             return
         link.peer.suspected = False
         if commands.vote_of(reply).answer is Answer.TOLD:
@@ -208,11 +215,20 @@ class Examination:
     def answer(self, link: Correspondent, reply: Any) -> None:
         """Pass the decision on."""
         if commands.knows_not(reply):
-            link.say(_whole(self._command, link, 0.0), self)
+            link.say(commands.pack_whole(self._command) + link.peer.ending(0.0), self)
         else:
             self.round.examined(link, commands.vote_of(reply))
 
 
-def _whole(command: Command | NodeCommand, link: Correspondent, until: float) -> bytes:
-    packed = commands.pack_whole(command)
-    return packed if command.verb is Verb.RELEASE else packed + link.peer.ending(until)
+class Unheeded:
+    """Waits for an answer that changes nothing."""
+
+    def answer(self, link: object, reply: object) -> None:
+        """Do nothing."""
+
+
+def rounds_in(link: Link | None) -> list[Round]:
+    """Return the rounds that wait for an answer, or for an examination; each once, in order."""
+    askers = link.awaiting if link is not None else ()
+    waiting = (each.round if isinstance(each, Examination) else each for each in askers)
+    return [each for each in dict.fromkeys(waiting) if isinstance(each, Round)]

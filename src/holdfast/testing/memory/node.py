@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from ...core.clocks import NodeClock
-from ...core.effects import Verb
 from ...core.votes import Condition, Failure, failed
 from ...wire import commands
 from ...wire.endpoint import Endpoint
@@ -30,10 +29,7 @@ class MemoryNode:
     def post(self, round_: Round) -> Failure | None:
         """Let the node answer a round. Returns why it cannot."""
         if self.reachable:
-            packed = commands.pack(round_.command)
-            if round_.command.verb is not Verb.RELEASE:
-                packed += self.peer.ending(round_.until)
-            self.say(packed, round_)
+            self.say(round_.finish(commands.pack(round_.command), self.peer), round_)
             return None
         round_.count(self.node, _UNREACHABLE)
         return _UNREACHABLE.failure

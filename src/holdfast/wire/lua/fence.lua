@@ -5,6 +5,7 @@
 local KEPT = '604800000'
 
 local USUAL_MAX_TTL = 60000
+-- What the abstention is reckoned with below, where there is no guard; see marker.lua for the rest.
 
 -- Accept a stamp as the fence of a lock that was just granted. -> 0, or what stands in its way, or
 -- an error. A stamp further ahead than half of what the node would abstain for is refused, so that
