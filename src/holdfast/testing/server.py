@@ -12,7 +12,7 @@ from ..core.guard import NO_GUARD
 from ..wire import commands
 from ..wire.scripts import SCRIPTS
 from .lua import machine
-from .store import Store
+from .store import Store, nobody_listens
 
 _SHIPPED = {script.sha: script.text for script in SCRIPTS.values()}
 
@@ -32,6 +32,11 @@ class Server:
         """Be a new server, and initialised by whoever makes it. Its `name` makes its run ids."""
         self.evicted = 0
         """How many keys it says that it has evicted."""
+        self.on_publish: Callable[[bytes, bytes], int] = nobody_listens
+        """Who hears what scripts publish: gets channel and payload, returns how many it reached.
+
+        It is called in the midst of a script, and may be replaced at any time, for whatever memory.
+        """
         self.now_us = now_us
         self._planted = tuple((planted or {}).items())
         """Texts to replace in scripts: planted bugs."""
@@ -44,7 +49,7 @@ class Server:
         self._disturbances: dict[str, int] = {}
         self._started_us = now_us()
         self._scripts: set[str] = set()
-        self.store = Store(now_us, self._info)
+        self.store = self.empty_store()
         self.initialise()
 
     def initialise(self, database: int = 0) -> None:
@@ -75,11 +80,14 @@ class Server:
             facts = ""
         return f"# {section}\r\n{facts}\r\n"
 
+    def _publish(self, channel: bytes, payload: bytes) -> int:
+        return self.on_publish(channel, payload)
+
     # -- what befalls its memory ------------------------------------------------------------------
 
     def empty_store(self) -> Store:
         """Return a memory of its own with nothing in it."""
-        return Store(self.now_us, self._info)
+        return Store(self.now_us, self._info, self._publish)
 
     def restart(self, *, memory: Store | None = None) -> None:
         """Come back as a new run, with that memory or none. Scripts are forgotten either way."""

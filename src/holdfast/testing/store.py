@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import hiredis
 
+from .zsets import SortedSet, read_score
+
 Reply = int | bytes | None | hiredis.ReplyError | list[bytes | None]
 
 
@@ -22,13 +24,22 @@ OK = Status(b"OK")
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 SYNTAX = "ERR syntax error"
 NOT_AN_INTEGER = "ERR value is not an integer or out of range"
+NOT_A_FLOAT = "ERR value is not a valid float"
+
+_ZADD_OPTIONS = {b"NX", b"XX", b"GT", b"LT", b"CH", b"INCR"}
+_ZRANGE_OPTIONS = {b"BYSCORE", b"BYLEX", b"REV", b"LIMIT"}
+
+
+def nobody_listens(_: bytes, __: bytes) -> int:
+    """Receive no message: what servers do with one that nobody has subscribed to."""
+    return 0
 
 
 @dataclass(slots=True)
 class Entry:
     """A key's value, and when it ends in server milliseconds, if it does."""
 
-    value: bytes | list[bytes] | dict[bytes, bytes]
+    value: bytes | list[bytes] | dict[bytes, bytes] | SortedSet
     ends_ms: int | None = None
 
 
@@ -36,11 +47,19 @@ class Store:
     """Keys and values, under a clock."""
 
     def __init__(
-        self, now_us: Callable[[], int], info: Callable[[str], str] = lambda _: ""
+        self,
+        now_us: Callable[[], int],
+        info: Callable[[str], str] = lambda _: "",
+        on_publish: Callable[[bytes, bytes], int] = nobody_listens,
     ) -> None:
-        """Be empty. `info` is what the server says of itself, by section."""
+        """Be empty. `info` is what the server says of itself, by section.
+
+        `on_publish` gets a channel and a payload, in the midst of a script, and returns how many
+        have received it. All three are the server's, not the memory's: copies keep them.
+        """
         self._now_us = now_us
         self._info = info
+        self._on_publish = on_publish
         self._entries: dict[bytes, Entry] = {}
         self._commands: dict[bytes, Callable[..., Reply]] = {
             b"DEL": self._del,
@@ -55,10 +74,17 @@ class Store:
             b"INFO": self._info_,
             b"PEXPIRE": self._pexpire,
             b"PTTL": self._pttl,
+            b"PUBLISH": self._publish,
             b"RPUSH": self._rpush,
             b"SET": self._set,
             b"TIME": self._time,
             b"TYPE": self._type,
+            b"ZADD": self._zadd,
+            b"ZCARD": self._zcard,
+            b"ZRANGE": self._zrange,
+            b"ZRANK": self._zrank,
+            b"ZREM": self._zrem,
+            b"ZSCORE": self._zscore,
         }
 
     def call(self, *words: bytes) -> Reply:
@@ -69,10 +95,10 @@ class Store:
             raise NotImplementedError(f"the model has no command {name.decode()}")
         try:
             return command(*arguments)
-        except TypeError:
-            return hiredis.ReplyError(
-                f"ERR wrong number of arguments for '{name.decode().lower()}' command"
-            )
+        except TypeError as error:
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
+                raise  # from within: no matter of how many arguments there were
+            return _miscounted(name)
 
     def keys(self) -> list[bytes]:
         """List the keys that are alive."""
@@ -87,9 +113,18 @@ class Store:
         """List the values of all string keys."""
         return [value for key in self.keys() if (value := self.value(key)) is not None]
 
+    def scores(self, key: bytes) -> dict[bytes, int]:
+        """Return a sorted set's members and their scores, in order."""
+        ranked = self._sorted(key)
+        return {} if ranked is None else {each: score for score, each in ranked.range(0, -1)}
+
+    def members(self) -> list[bytes]:
+        """List the members of all sorted sets."""
+        return [member for key in self.keys() for member in self.scores(key)]
+
     def copy(self) -> "Store":
         """Return a store with the same contents: a backup, or a replica."""
-        other = Store(self._now_us, self._info)
+        other = Store(self._now_us, self._info, self._on_publish)
         other._entries = {
             key: Entry(copy(entry.value), entry.ends_ms) for key, entry in self._entries.items()
         }
@@ -151,8 +186,8 @@ class Store:
             self._entries.pop(each, None)
         return len(set(found))
 
-    def _exists(self, key: bytes) -> Reply:
-        return int(self._entry(key) is not None)
+    def _exists(self, key: bytes, *more: bytes) -> Reply:
+        return sum(self._entry(each) is not None for each in (key, *more))
 
     def _pexpire(self, key: bytes, ttl: bytes) -> Reply:
         milliseconds = _integer(ttl)
@@ -176,7 +211,7 @@ class Store:
         entry = self._entry(key)
         if entry is None:
             return Status(b"none")
-        kinds = {bytes: b"string", dict: b"hash", list: b"list"}
+        kinds = {bytes: b"string", dict: b"hash", list: b"list", SortedSet: b"zset"}
         return Status(kinds[type(entry.value)])
 
     def _rpush(self, key: bytes, value: bytes, *more: bytes) -> Reply:
@@ -215,7 +250,7 @@ class Store:
 
     def _hset(self, key: bytes, field: bytes, value: bytes, *more: bytes) -> Reply:
         if len(more) % 2:
-            raise TypeError("fields and values come in pairs")
+            return _miscounted(b"HSET")
         found = self._hash(key)
         if found is None:
             return hiredis.ReplyError(WRONG_TYPE)
@@ -231,6 +266,71 @@ class Store:
             return 0
         return self._hset(key, field, value)
 
+    # -- sorted sets ------------------------------------------------------------------------------
+
+    def _sorted(self, key: bytes) -> SortedSet | None:
+        """Return a key's sorted set, an empty one if there is none, None if it is another type."""
+        entry = self._entry(key)
+        if entry is None:
+            return SortedSet()
+        return entry.value if isinstance(entry.value, SortedSet) else None
+
+    def _zadd(self, key: bytes, score: bytes, member: bytes, *more: bytes) -> Reply:
+        _refuse(_ZADD_OPTIONS, (score,))
+        if len(more) % 2:
+            return hiredis.ReplyError(SYNTAX)
+        scores, members = [], (member, *more[1::2])
+        for text in (score, *more[::2]):  # all of them before the key is looked at, as servers do
+            if (number := read_score(text)) is None:
+                return hiredis.ReplyError(NOT_A_FLOAT)
+            scores.append(number)
+        found = self._sorted(key)
+        if found is None:
+            return hiredis.ReplyError(WRONG_TYPE)
+        if not found:
+            self._entries[key] = Entry(found)
+        return sum(map(found.put, members, scores))
+
+    def _zrem(self, key: bytes, member: bytes, *more: bytes) -> Reply:
+        found = self._sorted(key)
+        if found is None:
+            return hiredis.ReplyError(WRONG_TYPE)
+        removed = sum(found.remove(each) for each in (member, *more))
+        if not found:
+            self._entries.pop(key, None)
+        return removed
+
+    def _zcard(self, key: bytes) -> Reply:
+        found = self._sorted(key)
+        return hiredis.ReplyError(WRONG_TYPE) if found is None else len(found)
+
+    def _zscore(self, key: bytes, member: bytes) -> Reply:
+        found = self._sorted(key)
+        if found is None:
+            return hiredis.ReplyError(WRONG_TYPE)
+        score = found.score(member)
+        return None if score is None else b"%d" % score
+
+    def _zrank(self, key: bytes, member: bytes) -> Reply:
+        found = self._sorted(key)
+        return hiredis.ReplyError(WRONG_TYPE) if found is None else found.rank(member)
+
+    def _zrange(self, key: bytes, start: bytes, stop: bytes, *options: bytes) -> Reply:
+        _refuse(_ZRANGE_OPTIONS, options)
+        if any(word.upper() != b"WITHSCORES" for word in options):
+            return hiredis.ReplyError(SYNTAX)
+        first, last = _integer(start), _integer(stop)
+        if first is None or last is None:
+            return hiredis.ReplyError(NOT_AN_INTEGER)
+        found = self._sorted(key)
+        if found is None:
+            return hiredis.ReplyError(WRONG_TYPE)
+        if not options:
+            return [member for _, member in found.range(first, last)]
+        return [
+            word for score, member in found.range(first, last) for word in (member, b"%d" % score)
+        ]
+
     # -- the server itself ------------------------------------------------------------------------
 
     def _time(self) -> Reply:
@@ -240,13 +340,30 @@ class Store:
     def _info_(self, section: bytes) -> Reply:
         return self._info(section.decode()).encode()
 
+    def _publish(self, channel: bytes, payload: bytes) -> Reply:
+        return self._on_publish(channel, payload)
+
     def _flushall(self) -> Reply:
         self._entries.clear()
         return OK
 
 
 def _integer(text: bytes) -> int | None:
+    """Read a number of 64 bits that is written as servers would: no sign or zero too many."""
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
         return None
+    return number if b"%d" % number == text and -(2**63) <= number < 2**63 else None
+
+
+def _refuse(options: set[bytes], words: tuple[bytes, ...]) -> None:
+    for word in words:
+        if word.upper() in options:
+            raise NotImplementedError(f"the model has no option {word.decode()}")
+
+
+def _miscounted(name: bytes) -> hiredis.ReplyError:
+    return hiredis.ReplyError(
+        f"ERR wrong number of arguments for '{name.decode().lower()}' command"
+    )
