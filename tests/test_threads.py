@@ -34,7 +34,7 @@ def test_fifty_threads_and_four_connections(
         most = max(most, *(ours(node) for node in nodes))
     for thread in threads:
         thread.result()
-    assert 1 <= most <= CONNECTIONS
+    assert 1 <= most <= CONNECTIONS + 1, "the keeper listens on one of its own"
     client.close()
     for node in nodes:
         until(lambda node=node: ours(node) == 0)

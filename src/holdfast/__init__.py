@@ -23,6 +23,7 @@ from .errors import (
     TimedOut,
     Unreachable,
 )
+from .inspection import Holder, Waiter
 from .journal import Stats
 from .lease import Lease
 from .lock import Lock
@@ -47,6 +48,7 @@ __all__ = [
     "EmbeddedServerError",
     "EvictingNode",
     "FencedOff",
+    "Holder",
     "HoldfastError",
     "Lease",
     "LeaseError",
@@ -62,5 +64,6 @@ __all__ = [
     "Stats",
     "TimedOut",
     "Unreachable",
+    "Waiter",
     "connect",
 ]

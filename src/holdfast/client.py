@@ -12,6 +12,7 @@ from .core.acquire import acquire
 from .core.effects import Source
 from .core.holding import Holding
 from .core.outcomes import Acquired
+from .core.place import CLAIM
 from .core.terms import Terms
 from .drivers.blocking import BlockingDriver
 from .drivers.port import BlockingPort
@@ -60,6 +61,8 @@ def connect(
     max_ttl: float = DEFAULT_MAX_TTL,
     durable: bool = False,
     allow_eviction: bool = False,
+    claim: float = CLAIM,
+    label: str | None = None,
     connections: int = DEFAULT_CONNECTIONS,
     on_event: Callable[[Event], object] | None = None,
 ) -> "Client":
@@ -82,6 +85,10 @@ def connect(
     no-appendfsync-on-rewrite no; that is checked). `allow_eviction` lets in servers that may throw
     away keys when they are full, which are refused otherwise. See docs/forgetting.md.
 
+    Who waits stands in line, and is called when it is its turn. `claim` is for how many seconds a
+    lock is reserved for whom it is handed over to; `label` is what this client is called where
+    others look at its locks, the program's name if nothing is said. See docs/waiting.md.
+
     The nodes are met before this returns, each for `node_timeout` at most. One that is down is no
     error: a majority is enough, and it may come back. Two addresses that lead to the same server
     are an error (`DuplicateNode`), and so are a server that evicts keys (`EvictingNode`) and
@@ -100,6 +107,8 @@ def connect(
         max_ttl=max_ttl,
         durable=durable,
         allow_eviction=allow_eviction,
+        claim=claim,
+        label=label,
     )
     journal = Journal(settings.endpoints, hook)
     fleet = settings.fleet(journal)
@@ -111,7 +120,9 @@ def connect(
     except BaseException:
         driver.close()
         raise
-    return Client(driver, settings, Keeper(fleet), journal, source=SystemSource(fleet.clocks))
+    return Client(
+        driver, settings, Keeper(fleet, listening=True), journal, source=SystemSource(fleet)
+    )
 
 
 class Client:
@@ -137,7 +148,7 @@ class Client:
         self._source = source
         self._own = threading.local()
         calls = calls or SideBySide("holdfast-callback")
-        self._home = Home(driver, keeper, journal, calls, self._shelf)
+        self._home = Home(driver, keeper, journal, calls, self._shelf, source)
         after_fork(self)
 
     @property

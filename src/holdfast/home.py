@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from .calls import Caller
+from .core.effects import Source
 from .drivers.port import Port
 from .errors import NotHeld
 from .journal import Journal
@@ -14,9 +15,9 @@ P = TypeVar("P", bound=Port)
 
 
 class Home(Generic[P, L]):
-    """A client's driver, keeper and journal, and the shelf of whoever asks."""
+    """A client's driver, keeper, journal and source, and the shelf of whoever asks."""
 
-    __slots__ = ("calls", "common", "journal", "keeper", "port", "shelf")
+    __slots__ = ("calls", "common", "journal", "keeper", "port", "shelf", "source")
 
     def __init__(
         self,
@@ -25,6 +26,7 @@ class Home(Generic[P, L]):
         journal: Journal,
         calls: Caller,
         shelf: Callable[[], Shelf[L]],
+        source: Source,
     ) -> None:
         self.port = port
         self.keeper = keeper
@@ -33,6 +35,7 @@ class Home(Generic[P, L]):
         """For callbacks of leases."""
         self.shelf = shelf
         """Returns what the calling thread or task holds."""
+        self.source = source
         self.common: Shelf[L] = Shelf(None)
         """What the whole process holds."""
 

@@ -76,6 +76,8 @@ class Journal:
         self._renewals = self._late = self._failed = self._lost = 0
         self._lateness: deque[float] = deque(maxlen=REMEMBERED)
         self._down: set[int] = set()
+        self._missing: set[str] = set()
+        """Rights that waiting needs and somebody was told of."""
         self._abstaining: dict[int, float] = {}
         """Until when nodes abstain that somebody was told of."""
 
@@ -163,6 +165,17 @@ class Journal:
             self._abstaining[node] = now + (vote.remaining_ms or 0) / 1000
             self._log(logging.WARNING, "%s %s", self._names[node], vote)
             self._tell(events.NodeAbstains(self._names[node], str(vote)))
+
+    def unheard(self, node: int, rights: tuple[str, ...], why: str) -> None:
+        """Take note that a node does not let us hear calls, or call others: once for a right."""
+        missing = [right for right in rights if right not in self._missing]
+        if missing:
+            self._missing.update(missing)
+            message = (
+                "%s does not let us say or hear whose turn it is, so waiters ask again and again"
+                " (%s); hint: ACL SETUSER … %s"
+            )
+            self._log(logging.WARNING, message, self._names[node], why, " ".join(missing))
 
     def _log(self, level: int, message: str, *values: object) -> None:
         """Log on another thread: a handler may be slow, or fail; and not on that of the hook."""

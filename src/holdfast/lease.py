@@ -146,6 +146,7 @@ class LeaseFacts:
             valid_until=holding.valid_until,
             now=now,
             repaired=holding.repaired,
+            stamp=self._home.source.stamp(),
         )
         return self._followed(flow) if holding.asked else flow
 

@@ -4,8 +4,10 @@ import threading
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from .core.inspect import Sight, inspect
 from .core.terms import Terms
 from .errors import Busy
+from .inspection import Holder, Waiter, holder_in, sights_in, waiters_in
 from .lease import Lease
 from .options import check_wait
 from .settings import UNSET
@@ -18,10 +20,9 @@ if TYPE_CHECKING:
 class Lock:
     """Describes a lock; it holds nothing. Every acquisition gives a `Lease` of its own.
 
-    Not fair: waiters ask again after a random pause. Not reentrant: acquiring twice waits for
-    oneself. A lease is renewed while its owner lives; if the holder dies, the lock frees itself
-    when the ttl ends. One `Lock` may be used by
-    any number of threads.
+    Fair: who waits stands in line, and nobody is let in before. Not reentrant: acquiring twice
+    waits for oneself. A lease is renewed while its owner lives; if the holder dies, the lock frees
+    itself when the ttl ends. One `Lock` may be used by any number of threads.
     """
 
     def __init__(self, client: "Client", terms: Terms, wait: float | None, *, tied: bool) -> None:
@@ -57,6 +58,26 @@ class Lock:
             return self._client._acquire(self._terms, 0.0, tied=self._tied)
         except Busy:
             return None
+
+    def holder(self) -> Holder | None:
+        """Return who has the lock: host, process, label, fence, since when. None if nobody has.
+
+        Raises `Unreachable` if too few nodes answered to know.
+        """
+        return holder_in(self._look(), self._terms.nodes)
+
+    def waiters(self) -> list[Waiter]:
+        """Return who waits for the lock, in order.
+
+        Raises `Unreachable` if too few nodes answered to know.
+        """
+        return waiters_in(self._look())
+
+    def _look(self) -> list[Sight]:
+        port, terms = self._client._driver, self._terms
+        begun = port.now()
+        votes = port.run(lambda now: inspect(terms, now=now))
+        return sights_in(votes, terms, port.endpoints, port.now() - begun)
 
     def __enter__(self) -> Lease:
         lease = self.acquire()

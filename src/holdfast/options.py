@@ -13,6 +13,15 @@ MAX_NAME_BYTES = 1024
 """Long enough for a path or a URL; a longer name is most likely data by mistake."""
 
 
+MAX_CONTROL_SIGNS = 16
+"""Different ones that a name may have: what has more is data by mistake."""
+
+MIN_CLAIM, MAX_CLAIM = 0.05, 2.0
+"""Seconds. A round must fit into a claim; and a waiter that is gone keeps the others for one."""
+
+MAX_LABEL = 64
+"""It is part of every token."""
+
 MAX_NODE_TIMEOUT = validity.patience(math.inf, validity.MAX_TTL)
 """Seconds. No round waits longer than this, whatever the ttl."""
 
@@ -27,6 +36,8 @@ def check_name(name: object) -> str:
         size = len(name.encode())
     except UnicodeEncodeError:
         raise BadInput(f"the lock name {name!r:.80} is not valid unicode") from None
+    if len({sign for sign in name if sign < " "}) > MAX_CONTROL_SIGNS:
+        raise BadInput(f"the lock name {name!r:.80} is not text")
     if size > MAX_NAME_BYTES:
         raise BadInput(f"a lock's name has at most {MAX_NAME_BYTES} bytes, not {size}")
     return name
@@ -110,6 +121,25 @@ def check_grace(grace: object, ttl: float) -> float | None:
     if not 0 <= seconds <= ttl / 2:
         raise BadInput(f"grace={seconds:g} must be from 0 to half of the ttl, {ttl / 2:g} s")
     return seconds
+
+
+def check_claim(claim: object) -> float:
+    """Return for how long a lock is reserved for whom it is handed over to."""
+    seconds = _seconds("claim", claim)
+    if not MIN_CLAIM <= seconds <= MAX_CLAIM:
+        raise BadInput(f"claim={seconds:g} must be from {MIN_CLAIM:g} to {MAX_CLAIM:g} s")
+    return seconds
+
+
+def check_label(label: object) -> str | None:
+    """Return what a client is called; None is the program's name."""
+    if label is None:
+        return None
+    if not isinstance(label, str) or not label or len(label) > MAX_LABEL:
+        raise BadInput(f"label is a name of 1 to {MAX_LABEL} characters, not {label!r:.80}")
+    if not label.isprintable():
+        raise BadInput(f"the label {label!r:.80} has characters that cannot be shown")
+    return label
 
 
 def check_owner(owner: object) -> bool:

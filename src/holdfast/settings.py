@@ -9,6 +9,7 @@ from . import options
 from .core.effects import Flow
 from .core.guard import NO_GUARD, Guard
 from .core.nodes import bootstrap
+from .core.place import CLAIM
 from .core.terms import Terms
 from .drivers.fleet import Fleet
 from .drivers.health import Health
@@ -47,10 +48,18 @@ class Settings:
     max_hold: float | None = DEFAULT_MAX_HOLD
     guard: Guard = NO_GUARD
     durable: bool = False
+    claim: float = CLAIM
+    label: str | None = None
 
     def fleet(self, health: Health) -> Fleet:
         """Return the nodes, for all connections to share."""
-        return Fleet(self.endpoints, guard=self.guard, durable=self.durable, health=health)
+        return Fleet(
+            self.endpoints,
+            guard=self.guard,
+            durable=self.durable,
+            health=health,
+            label=self.label,
+        )
 
     def bootstrap(self, now: float) -> Flow[bool]:
         """Initialise the nodes if all of them are new and have been up for long."""
@@ -72,6 +81,7 @@ class Settings:
             max_hold=bound if renewing else None,
             grace=options.check_grace(grace, ttl_ms / 1000),
             guard=self.guard,
+            claim=self.claim,
         )
 
     def wait_of(self, wait: object) -> float | None:
@@ -102,6 +112,8 @@ def settings_of(
     max_ttl: object,
     durable: object,
     allow_eviction: object,
+    claim: object,
+    label: object,
 ) -> Settings:
     """Check the options of a client of these nodes."""
     guarded = _guard(guard, max_ttl, allow_eviction, len(places))
@@ -116,6 +128,8 @@ def settings_of(
         max_hold=options.check_max_hold(max_hold),
         guard=guarded,
         durable=_durable(durable, guarded, places),
+        claim=options.check_claim(claim),
+        label=options.check_label(label),
     )
 
 

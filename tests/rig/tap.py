@@ -147,7 +147,7 @@ class Tap:
             verb = _VERBS.get(words[1])
             if verb is not None:
                 arguments = words[3 + int(words[2]) :]
-                token = arguments[0 if verb == "release" else 3]
+                token = arguments[5]
                 self.said.append(Said(line, verb, token.decode()))
 
     def _replies(self, near: socket.socket, far: socket.socket) -> None:

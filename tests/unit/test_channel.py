@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.core.effects import Command, Verb
 from holdfast.core.guard import Guard
+from holdfast.core.place import Hearing, Place
 from holdfast.core.tally import Tally
 from holdfast.core.votes import Answer
 from holdfast.drivers import channel as channels
@@ -81,8 +82,16 @@ def ready(channel: Channel) -> Notebook:
     return channel.carrier
 
 
-def say(channel: Channel, verb: Verb, token: str, now: float, *, tell: bool = False) -> Round:
-    command = Command(verb, "x", token, 1000, guard=channel._fleet.guard)
+def say(
+    channel: Channel,
+    verb: Verb,
+    token: str,
+    now: float,
+    *,
+    tell: bool = False,
+    place: Place = Place.NOWHERE,
+) -> Round:
+    command = Command(verb, "x", token, 1000, guard=channel._fleet.guard, place=place)
     round_ = Round(command, None if tell else Tally(1), sent=now, until=now + 1)
     channel.post(round_, commands.pack(command), now)
     return round_
@@ -160,6 +169,164 @@ def test_backing_off_doubles_and_ends_with_a_greeting(channel: Channel) -> None:
     assert channel._backoff == 0.0
 
 
+def full(channel: Channel, now: float) -> Notebook:
+    """Let a node owe as many answers as it may."""
+    carrier = ready(channel)
+    for number in range(4):
+        say(channel, Verb.REQUEST, f"t{number}", now)
+    return carrier
+
+
+def released(carrier: Notebook) -> list[bytes]:
+    """Return the tokens whose release was written."""
+    release = SCRIPTS[Verb.RELEASE]
+    spoken = [words for words in words_in(carrier.written) if words[0].startswith(b"EVAL")]
+    return [words[-4] for words in spoken if words[1].decode() in (release.sha, release.text)]
+
+
+@pytest.mark.parametrize(
+    ("verb", "place"),
+    [(Verb.WAIT, Place.ABOVE), (Verb.WAIT, Place.LAST), (Verb.REQUEST, Place.KEPT)],
+)
+def test_who_is_in_line_is_released_also_if_the_node_owed_too_much_meanwhile(
+    channel: Channel, verb: Verb, place: Place
+) -> None:
+    now = clock.now()
+    carrier = full(channel, now)
+    refused = say(channel, verb, "waiter", now, place=place)
+    assert refused.tally is not None
+    assert "unanswered" in str(refused.tally.votes[0])
+    say(channel, Verb.RELEASE, "waiter", now, tell=True)
+    assert released(carrier) == [b"waiter"], "an earlier word may have put it in line"
+
+
+@pytest.mark.parametrize(
+    ("verb", "place"),
+    [(Verb.WAIT, Place.ABOVE), (Verb.REQUEST, Place.KEPT)],
+)
+def test_what_was_refused_at_first_and_said_later_is_released(
+    channel: Channel, verb: Verb, place: Place
+) -> None:
+    now = clock.now()
+    carrier = full(channel, now)
+    say(channel, Verb.REQUEST, "waiter", now, place=Place.ABOVE)
+    channel.received(2 * reply(0, 0, 5))
+    say(channel, verb, "waiter", now, place=place)
+    say(channel, Verb.RELEASE, "waiter", now, tell=True)
+    assert released(carrier) == [b"waiter"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "place", "kept"),
+    [
+        (Verb.REQUEST, Place.NOWHERE, False),
+        (Verb.REQUEST, Place.ABOVE, False),
+        (Verb.REQUEST, Place.KEPT, True),
+        (Verb.WAIT, Place.SETTLED, True),
+    ],
+)
+def test_what_never_left_us_is_struck_out_with_its_release(
+    channel: Channel, verb: Verb, place: Place, kept: bool
+) -> None:
+    """Unless it was said in the name of somebody who may be in line already."""
+    carrier = ready(channel)
+    channel.broke(ConnectionResetError())
+    round_ = say(channel, verb, "waiter", clock.now(), place=place)
+    round_.close()
+    say(channel, Verb.RELEASE, "waiter", clock.now(), tell=True)
+    channel.opened()
+    channel.received(GREETED)
+    assert channel.ready
+    assert released(carrier) == ([b"waiter"] if kept else [])
+
+
+# -- hearing calls --------------------------------------------------------------------------------
+
+SUBSCRIBED = b">3\r\n+subscribe\r\n+hf:inbox:x\r\n:1\r\n"
+
+
+def spoken(carrier: Notebook) -> list[bytes]:
+    return [words[0] for words in words_in(carrier.written)]
+
+
+def listening(channel: Channel) -> Notebook:
+    channel._fleet.post.wanted = True
+    carrier = ready(channel)
+    channel.listen(clock.now())
+    return carrier
+
+
+def test_whoever_listens_subscribes_and_calls_itself(channel: Channel) -> None:
+    carrier, post = listening(channel), channel._fleet.post
+    assert [words[:2] for words in words_in(carrier.written)] == [
+        [b"SUBSCRIBE", post.name.encode()],
+        [b"PUBLISH", post.name.encode()],
+    ]
+    assert not post.settled
+    channel.received(SUBSCRIBED + b":1\r\n")
+    assert post.settled
+    assert post.hearing is Hearing.CALLED
+
+
+def test_who_is_not_connected_yet_subscribes_before_anything_else(channel: Channel) -> None:
+    say(channel, Verb.REQUEST, "a", clock.now())
+    channel.listen(clock.now())
+    carrier = channel.carrier
+    channel.opened()
+    carrier.written = b""
+    channel.received(GREETED)
+    assert spoken(carrier) == [b"SUBSCRIBE", b"PUBLISH", b"EVALSHA"]
+
+
+def test_who_listens_again_sees_whether_it_is_still_heard(channel: Channel) -> None:
+    carrier = listening(channel)
+    channel.received(SUBSCRIBED + b":1\r\n")
+    carrier.written = b""
+    channel.listen(clock.now())
+    assert spoken(carrier) == [b"PUBLISH"]
+    channel.listen(clock.now())
+    assert spoken(carrier) == [b"PUBLISH"], "it owes an answer, which will show it"
+
+
+def test_a_connection_that_breaks_is_opened_again_and_whoever_waits_is_woken(
+    channel: Channel,
+) -> None:
+    carrier, post = listening(channel), channel._fleet.post
+    channel.received(SUBSCRIBED + b":1\r\n")
+    mail = post.expect()
+    channel.broke(ConnectionResetError())
+    assert (carrier.opened, post.settled, mail.news) == (2, True, False)
+    channel.opened()
+    channel.received(GREETED)
+    assert spoken(carrier)[-2:] == [b"SUBSCRIBE", b"PUBLISH"]
+    channel.received(SUBSCRIBED + b":1\r\n")
+    assert mail.news, "a call may have been missed"
+
+
+def test_a_call_reaches_who_waits(channel: Channel) -> None:
+    listening(channel)
+    channel.received(SUBSCRIBED + b":1\r\n")
+    mail = channel._fleet.post.expect()
+    call = f"{mail.token} {SHOWN_US} 300 0"
+    channel.received(b">3\r\n+message\r\n+hf:inbox:x\r\n" + bulk(call))
+    assert mail.calls(clock.now()) == 1
+
+
+def test_a_server_that_says_nothing_unasked_is_polled() -> None:
+    channel = channel_of(Fleet([Endpoint(protocol=2)]))
+    carrier = listening(channel)
+    channel.listen(clock.now())
+    assert carrier.written == b"", "not even to see whether it still is: a reply could be mistaken"
+    assert channel._fleet.post.hearing is Hearing.POLLS
+
+
+def test_a_node_of_a_cluster_is_noticed(channel: Channel) -> None:
+    channel.connect(clock.now())
+    channel.opened()
+    channel.received(GREETED.replace(bulk("run_id:me"), bulk("run_id:me\r\nredis_mode:cluster")))
+    assert channel._fleet.post.clustered
+
+
 # -- what is known of the node --------------------------------------------------------------------
 
 
@@ -177,19 +344,28 @@ def reply(code: int, shown_us: int, rest: int = 0) -> bytes:
     return b"*3\r\n:%d\r\n:%d\r\n:%d\r\n" % (code, shown_us, rest)
 
 
-def test_everything_but_a_release_says_which_database_and_until_when() -> None:
+def test_everything_says_which_database_and_until_when() -> None:
     channel = guarded()
     greeted_at, carrier = clock.now(), ready(channel)
     now = clock.now()
-    say(channel, Verb.REQUEST, "a", now)
-    say(channel, Verb.RENEW, "a", now)
-    say(channel, Verb.RELEASE, "a", now)
-    request, renewal, release = words_in(carrier.written)
+    said = [Verb.REQUEST, Verb.WAIT, Verb.RENEW, Verb.RELEASE]
+    for verb in said:
+        say(channel, verb, "a", now)
+    assert scripts_in(carrier.written) == said
     least = SHOWN_US // 1000 + 1000  # the round lasts a second
-    for words in (request, renewal):
+    for words in words_in(carrier.written):
+        assert words[-4:-2] == [b"a", b"%016d" % 0]
         assert words[-2] == b"0"
         assert least <= int(words[-1]) <= least + (now - greeted_at) * 1000 + 100
-    assert release[-2:] == [b"a", b"1000"]
+
+
+def test_a_release_that_is_told_bears_its_script() -> None:
+    channel = guarded()
+    carrier = ready(channel)
+    say(channel, Verb.RELEASE, "a", clock.now(), tell=True)
+    [words] = words_in(carrier.written)
+    assert words[:2] == [b"EVAL", SCRIPTS[Verb.RELEASE].text.encode()], "nobody may hear a NOSCRIPT"
+    assert words[-4] == b"a"
 
 
 def test_what_stood_in_line_has_its_last_words_too() -> None:

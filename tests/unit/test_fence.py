@@ -20,6 +20,7 @@ HORIZON = 31_100_000
 TERMS = Terms("x", 10_000, 3, 0.05, guard=Guard(60_000))
 VALID = 10 - 0.2 - 0.002 - 0.05
 HELD = Vote(Answer.HELD, remaining_ms=5000)
+RESERVED = Vote(Answer.RESERVED, remaining_ms=300)
 DOWN = failed(Condition.UNREACHABLE)
 ABSTAINS = Vote(Answer.ABSTAINED, remaining_ms=5000)
 
@@ -201,14 +202,27 @@ def test_cut_off_in_the_midst_it_is_given_back_everywhere(votes: Votes) -> None:
     assert said == ["ask request t +0", "ask raise t +10", "tell release t"]
 
 
-def test_the_next_attempt_has_another_token_and_may_win() -> None:
+@pytest.mark.parametrize(
+    "raises",
+    [
+        [[None, None, None]],
+        [[GRANTED, None, None]],
+        [[GRANTED, DOWN, DOWN]],
+        [[DOWN, DOWN, DOWN]],
+        [[outbid(STAMP + 10 * turn)] * 3 for turn in range(2, 2 + MOST_RAISES)],
+    ],
+    ids=["silence", "a grant and silence", "a grant", "failure", "outbid"],
+)
+def test_who_waits_goes_on_under_another_token_and_may_win(raises: list[Votes]) -> None:
+    """Nodes have granted the first one: it is given back, and not before the next is in line."""
     transcript = Transcript()
     flow = acquire(TERMS, Numbered(), now=100.0, wait=5.0)
-    rounds = [[marked(STAMP + 9)] * 3, [None] * 3, [GRANTED] * 3]
+    rounds = [[marked(STAMP + 9)] * 3, *raises, [RESERVED] * 3, [GRANTED] * 3]
     outcome = transcript.run(flow, *rounds)
     assert isinstance(outcome, Acquired)
     assert transcript.said == [
-        "ask request t1", "ask raise t1", "tell release t1", "sleep", "ask request t2",
+        "ask request t1", *["ask raise t1"] * len(raises),
+        "ask wait t2", "tell release t1", "ask request t2",
     ]  # fmt: skip
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.acquire import OUTAGE_PATIENCE, acquire
-from holdfast.core.effects import Ask, Sleep, Tell, Verb
+from holdfast.core.acquire import acquire
+from holdfast.core.effects import Ask, Tell, Verb
 from holdfast.core.guard import NO_GUARD
 from holdfast.core.outcomes import (
     Acquired,
@@ -17,6 +17,8 @@ from holdfast.core.outcomes import (
     Renewed,
     Unsure,
 )
+from holdfast.core.place import Hearing
+from holdfast.core.queue import OUTAGE_PATIENCE
 from holdfast.core.release import release
 from holdfast.core.renew import renew
 from holdfast.core.retry import LARGEST_SPREAD, LONGEST_ABSENCE
@@ -25,9 +27,11 @@ from holdfast.core.votes import GRANTED, MISSING, Answer, Condition, Failure, Vo
 from holdfast.errors import Unreachable
 from holdfast.reports import error_of
 from holdfast.wire.endpoint import Endpoint
-from unit.transcript import STAMP, Numbered, Transcript, Votes
+from unit.transcript import STAMP, Numbered, Step, Transcript, Votes
 
 HELD = Vote(Answer.HELD, remaining_ms=5000)
+QUEUED = Vote(Answer.QUEUED, remaining_ms=5000)
+RESERVED = Vote(Answer.RESERVED, remaining_ms=300)
 DOWN = failed(Condition.UNREACHABLE)
 FORBIDDEN = failed(Condition.FORBIDDEN)
 TERMS = Terms("x", 10_000, 3, 0.05)
@@ -41,10 +45,13 @@ def abstains(seconds: float) -> Vote:
     return Vote(Answer.ABSTAINED, remaining_ms=int(seconds * 1000), failure=failure)
 
 
-def acquiring(wait: float | None, *rounds: Votes, nodes: int = 3) -> tuple[Any, Transcript]:
+def acquiring(
+    wait: float | None, *steps: Step, nodes: int = 3, hearing: Hearing = Hearing.CALLED
+) -> tuple[Any, Transcript]:
     transcript = Transcript()
     terms = Terms("x", 10_000, nodes, 0.05)
-    return transcript.run(acquire(terms, Numbered(), now=100.0, wait=wait), *rounds), transcript
+    flow = acquire(terms, Numbered(hearing=hearing), now=100.0, wait=wait)
+    return transcript.run(flow, *steps), transcript
 
 
 def test_a_quorum_of_grants_wins_and_counts_from_before_the_round() -> None:
@@ -73,10 +80,24 @@ def test_whoever_loses_tells_every_node(votes: Votes, why: Miss) -> None:
     assert transcript.said == ["ask request t1", "tell release t1"]
 
 
-def test_the_next_attempt_has_a_new_token() -> None:
-    outcome, transcript = acquiring(5.0, [HELD, HELD, HELD], [GRANTED, GRANTED, GRANTED])
+def test_who_was_never_called_tries_once_and_then_sees_to_it_that_it_can_be() -> None:
+    held, granted = [HELD] * 3, [GRANTED] * 3
+    outcome, transcript = acquiring(5.0, held, granted, hearing=Hearing.UNKNOWN)
     assert outcome.token == "t2"
-    assert transcript.said == ["ask request t1", "tell release t1", "sleep", "ask request t2"]
+    assert transcript.said == ["ask request t1", "tell release t1", "listen", "ask request t2"]
+
+
+def test_who_finds_the_lock_free_needs_no_inbox() -> None:
+    outcome, transcript = acquiring(5.0, [GRANTED] * 3, hearing=Hearing.UNKNOWN)
+    assert isinstance(outcome, Acquired)
+    assert transcript.said == ["ask request t1"]
+
+
+@pytest.mark.parametrize("hearing", list(Hearing))
+def test_one_try_is_one_try_whoever_may_be_called(hearing: Hearing) -> None:
+    outcome, transcript = acquiring(0.0, [HELD] * 3, hearing=hearing)
+    assert outcome.why is Miss.BUSY
+    assert transcript.said == ["ask request t1", "tell release t1"]
 
 
 def test_a_quorum_that_is_seen_too_late_is_no_lease() -> None:
@@ -93,35 +114,49 @@ def test_a_quorum_that_is_seen_too_late_is_no_lease() -> None:
     assert isinstance(end.value.value, Missed)
 
 
-def test_the_last_try_is_made_at_the_deadline() -> None:
-    busy = [[HELD, HELD, HELD]] * 1000
-    outcome, transcript = acquiring(1.0, *busy)
+@pytest.mark.parametrize("hearing", list(Hearing))
+def test_a_wait_shorter_than_a_round_has_timed_out(hearing: Hearing) -> None:
+    votes = [HELD] * 3 if hearing is Hearing.UNKNOWN else [QUEUED] * 3
+    outcome, transcript = acquiring(0.001, votes, hearing=hearing)
     assert outcome.why is Miss.TIMED_OUT
-    assert 1.0 <= outcome.waited < 1.01 + 1e-6
-    assert transcript.said[-3:-1] == ["sleep", f"ask request t{transcript.said.count('sleep') + 1}"]
+    assert transcript.said == ["ask request t1", "tell release t1"]
 
 
-def test_a_wait_shorter_than_a_round_has_timed_out() -> None:
-    outcome, _ = acquiring(0.001, [HELD, HELD, HELD])
-    assert outcome.why is Miss.TIMED_OUT
-
-
-def test_what_cannot_get_better_ends_the_wait() -> None:
-    outcome, transcript = acquiring(None, [FORBIDDEN, FORBIDDEN, GRANTED])
+@pytest.mark.parametrize("hearing", list(Hearing))
+def test_what_cannot_get_better_ends_the_wait(hearing: Hearing) -> None:
+    outcome, transcript = acquiring(None, [FORBIDDEN, FORBIDDEN, GRANTED], hearing=hearing)
     assert outcome.why is Miss.UNREACHABLE
     assert transcript.said == ["ask request t1", "tell release t1"]
 
 
-def test_an_outage_ends_even_an_endless_wait() -> None:
-    outcome, transcript = acquiring(None, *[[DOWN, DOWN, GRANTED]] * 5000)
+@pytest.mark.parametrize("hearing", list(Hearing))
+def test_an_outage_ends_even_an_endless_wait(hearing: Hearing) -> None:
+    outcome, transcript = acquiring(None, *[[DOWN, DOWN, QUEUED]] * 5000, hearing=hearing)
     assert outcome.why is Miss.UNREACHABLE
     assert OUTAGE_PATIENCE <= transcript.now - 100 < OUTAGE_PATIENCE + 1
 
 
 def test_an_outage_that_ends_is_waited_for() -> None:
-    down, held = [DOWN, DOWN, DOWN], [HELD, HELD, HELD]
-    outcome, _ = acquiring(None, *([down] * 50 + [held]) * 20, [GRANTED] * 3)
+    down, queued = [DOWN, DOWN, DOWN], [QUEUED, QUEUED, QUEUED]
+    steps = ([down] * 50 + [queued]) * 20
+    outcome, transcript = acquiring(None, *steps, [RESERVED] * 3, [GRANTED] * 3)
     assert isinstance(outcome, Acquired)
+    assert transcript.now - 100 > OUTAGE_PATIENCE / 2
+
+
+def test_an_outage_with_a_deadline_is_waited_for_until_then() -> None:
+    outcome, transcript = acquiring(2 * OUTAGE_PATIENCE, *[[DOWN] * 3] * 9000)
+    assert outcome.why is Miss.UNREACHABLE
+    assert 0 <= transcript.now - 100 - 2 * OUTAGE_PATIENCE < 0.1
+
+
+@pytest.mark.parametrize("chance", [0.0, 0.5, 0.999])
+def test_nodes_that_are_down_are_asked_again_after_a_pause(chance: float) -> None:
+    transcript = Transcript()
+    flow = acquire(TERMS, Numbered(chance=lambda: chance), now=100.0, wait=5.0)
+    transcript.run(flow, *[[DOWN] * 3] * 500)
+    *pauses, _ = transcript.pauses  # the last one ends with the wait
+    assert all(0.02 - 1e-9 <= pause <= 0.02 + LARGEST_SPREAD for pause in pauses)
 
 
 # -- nodes that abstain ---------------------------------------------------------------------------
@@ -133,30 +168,33 @@ def abstaining(seconds: float, *others: Vote | None) -> list[Votes]:
     return [[each] * (3 - len(others)) + list(others) for each in left]
 
 
-@pytest.mark.parametrize("others", [(), (GRANTED,), (HELD,), (DOWN,), (None,)])
+@pytest.mark.parametrize("others", [(), (QUEUED,), (DOWN,), (None,)])
 def test_who_abstains_is_waited_for_beyond_any_outage(others: Votes) -> None:
-    outcome, transcript = acquiring(None, *abstaining(62.0, *others), [GRANTED] * 3)
+    steps = [*abstaining(62.0, *others), [RESERVED] * 3, [GRANTED] * 3]
+    outcome, transcript = acquiring(None, *steps)
     assert isinstance(outcome, Acquired)
-    assert outcome.token == "t63"
-    assert transcript.now - 100 > 2 * OUTAGE_PATIENCE
-    assert transcript.pauses == [LONGEST_ABSENCE] * 62, "once a second: it may be admitted"
+    assert transcript.now - 100 > 2 * OUTAGE_PATIENCE - 1
+    assert len(transcript.pauses) >= 61
+    assert transcript.pauses == [pytest.approx(LONGEST_ABSENCE)] * len(transcript.pauses), (
+        "once a second: it may be admitted"
+    )
 
 
 @pytest.mark.parametrize("seconds", [0.5, 0.03, 0.001])
 def test_at_its_end_it_is_asked_at_once(seconds: float) -> None:
-    outcome, transcript = acquiring(None, [abstains(seconds)] * 3, [GRANTED] * 3)
+    outcome, transcript = acquiring(None, [abstains(seconds)] * 3, [RESERVED] * 3, [GRANTED] * 3)
     assert isinstance(outcome, Acquired)
     assert transcript.pauses == [pytest.approx(seconds)]
 
 
 def test_the_soonest_that_make_up_a_quorum_decide() -> None:
     votes = [abstains(0.9), abstains(0.3), abstains(0.6)]
-    _, transcript = acquiring(None, votes, [GRANTED] * 3)
+    _, transcript = acquiring(None, votes, [RESERVED] * 3, [GRANTED] * 3)
     assert transcript.pauses == [pytest.approx(0.6)]
 
 
 def test_an_abstention_that_is_just_over_is_no_busy_loop() -> None:
-    _, transcript = acquiring(None, [abstains(0.0)] * 3, [GRANTED] * 3)
+    _, transcript = acquiring(None, [abstains(0.0)] * 3, [RESERVED] * 3, [GRANTED] * 3)
     assert 0 < transcript.pauses[0] <= LARGEST_SPREAD
 
 
@@ -165,9 +203,11 @@ def test_a_minority_that_abstains_does_not_matter() -> None:
     assert isinstance(outcome, Acquired)
     outcome, _ = acquiring(0.0, [HELD, abstains(60), HELD])
     assert outcome.why is Miss.BUSY
-    outcome, transcript = acquiring(None, [HELD, abstains(60), GRANTED], [GRANTED] * 3)
+    soon = Vote(Answer.QUEUED, remaining_ms=400)
+    steps = [[soon, abstains(60), soon], [RESERVED, abstains(60), RESERVED]]
+    outcome, transcript = acquiring(None, *steps, [GRANTED, abstains(60), GRANTED])
     assert isinstance(outcome, Acquired)
-    assert transcript.pauses[0] <= LARGEST_SPREAD, "the holder may let go at any time"
+    assert transcript.pauses == [pytest.approx(0.4)], "when the holder's time is up"
 
 
 def test_an_outage_with_an_abstention_is_an_outage() -> None:
@@ -182,14 +222,12 @@ def test_an_outage_counts_from_when_nobody_abstained_any_more() -> None:
     assert 39 + OUTAGE_PATIENCE <= transcript.now - 100 < 42 + OUTAGE_PATIENCE
 
 
-@pytest.mark.parametrize(("wait", "rounds"), [(0.0, 1), (2.5, 4)])
-def test_whoever_waits_no_longer_hears_what_the_nodes_said(wait: float, rounds: int) -> None:
+@pytest.mark.parametrize(("wait", "sleeps"), [(0.0, 0), (2.5, 3)])
+def test_whoever_waits_no_longer_hears_what_the_nodes_said(wait: float, sleeps: int) -> None:
     outcome, transcript = acquiring(wait, *[[abstains(60), abstains(50), None]] * 9)
     assert outcome.why is Miss.UNREACHABLE
-    assert transcript.said.count("sleep") == rounds - 1
-    assert [line for line in transcript.said if line.startswith("tell")] == [
-        f"tell release t{number}" for number in range(1, rounds + 1)
-    ]
+    assert transcript.said.count("sleep") == sleeps
+    assert transcript.said[-1].startswith("tell release")
     nodes = [Endpoint(path=f"/node/{number}") for number in range(3)]
     error = error_of(nodes, "x", outcome, NO_GUARD)
     assert isinstance(error, Unreachable)
@@ -239,22 +277,10 @@ def test_an_interruption_after_the_grant_is_released_too() -> None:
 def test_a_wait_counts_from_when_it_began() -> None:
     transcript = Transcript()
     flow = acquire(TERMS, Numbered(), now=100.0, wait=1.0, since=99.5)
-    outcome = transcript.run(flow, *[[HELD, HELD, HELD]] * 1000)
+    outcome = transcript.run(flow, [QUEUED] * 3, [HELD] * 3)
     assert outcome.why is Miss.TIMED_OUT
     assert 1.0 <= outcome.waited < 1.02
     assert 100.5 <= transcript.now < 100.52
-
-
-def test_an_interrupted_sleep_has_nothing_to_release() -> None:
-    flow = acquire(TERMS, Numbered(), now=100.0, wait=None)
-    ask = next(flow)
-    assert isinstance(ask, Ask)
-    for node in range(3):
-        ask.tally.add(node, HELD)
-    flow.send(100.01)
-    assert isinstance(flow.send(100.01), Sleep)
-    with pytest.raises(KeyboardInterrupt):
-        flow.throw(KeyboardInterrupt())
 
 
 def test_a_flow_can_simply_be_dropped() -> None:

@@ -1,5 +1,7 @@
 """What is said first on a connection, and what is made of the answers."""
 
+from dataclasses import replace
+
 import hiredis
 import pytest
 
@@ -18,7 +20,7 @@ QUESTIONS = [("INFO", "server"), ("INFO", "memory"), ("TIME",)]
 SETTINGS = ["appendonly", "appendfsync", "no-appendfsync-on-rewrite"]
 NO_HELLO = hiredis.ReplyError("ERR unknown command `HELLO`")
 SHOWN_US = 1_767_225_600_000_017
-IDENTITY = Identity("abc", "7.0.1", shown_us=SHOWN_US)
+IDENTITY = Identity("abc", "7.0.1", shown_us=SHOWN_US, pushes=True)
 
 
 def talk(
@@ -82,7 +84,7 @@ def test_an_old_server_may_not_know_names(refusal: object) -> None:
     assert second == [
         ("AUTH", "pw"), ("CLIENT", "SETNAME", "me"), ("SELECT", "4"), *QUESTIONS,
     ]  # fmt: skip
-    assert end == IDENTITY
+    assert end == replace(IDENTITY, pushes=False)
 
 
 @pytest.mark.parametrize("at", [0, 2])
@@ -96,14 +98,14 @@ def test_an_old_server_must_know_logins_and_databases(at: int) -> None:
 @pytest.mark.parametrize(
     ("info", "end"),
     [
-        (hiredis.ReplyError("NOPERM no 'info'"), Identity(None, "")),
-        (hiredis.ReplyError("ERR unknown command `INFO`"), Identity(None, "")),
+        (hiredis.ReplyError("NOPERM no 'info'"), Identity(None, "", pushes=True)),
+        (hiredis.ReplyError("ERR unknown command `INFO`"), Identity(None, "", pushes=True)),
         (hiredis.ReplyError("LOADING wait"), Failure(Condition.LOADING, "LOADING wait")),
         (7, Failure(Condition.PROTOCOL, "7")),
-        (b"", Identity(None, "", SHOWN_US)),
+        (b"", Identity(None, "", SHOWN_US, pushes=True)),
         (
             b"valkey_version:9.0.0\r\nredis_version:7.2.4\r\nrun_id:x\r\n",
-            Identity("x", "9.0.0", SHOWN_US),
+            Identity("x", "9.0.0", SHOWN_US, pushes=True),
         ),
     ],
     ids=repr,
@@ -127,7 +129,7 @@ def test_who_is_there(info: object, end: object) -> None:
 )
 def test_whether_it_evicts_keys(memory: object, evicts: str) -> None:
     _, end = talk(Endpoint(), [{}, INFO, memory, TIME])
-    assert end == Identity("abc", "7.0.1", SHOWN_US, evicts=evicts)
+    assert end == replace(IDENTITY, evicts=evicts)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +137,28 @@ def test_whether_it_evicts_keys(memory: object, evicts: str) -> None:
 )
 def test_a_time_that_is_none_is_not_known(time: object) -> None:
     _, end = talk(Endpoint(), [{}, INFO, MEMORY, time])
-    assert end == Identity("abc", "7.0.1", shown_us=0)
+    assert end == replace(IDENTITY, shown_us=0)
+
+
+@pytest.mark.parametrize(("protocol", "pushes"), [(2, False), (3, True)])
+def test_who_speaks_resp3_may_say_something_unasked(protocol: int, pushes: bool) -> None:
+    _, end = talk(read(f"redis://h?protocol={protocol}"), [{}, *ANSWERS])
+    assert end == replace(IDENTITY, pushes=pushes)
+
+
+@pytest.mark.parametrize(
+    ("line", "clustered"),
+    [
+        (b"redis_mode:cluster\r\n", True),
+        (b"redis_mode:standalone\r\n", False),
+        (b"server_mode:cluster\r\n", True),
+        (b"server_mode:standalone\r\nredis_mode:standalone\r\n", False),
+        (b"", False),
+    ],
+)
+def test_whether_it_is_a_node_of_a_cluster(line: bytes, clustered: bool) -> None:
+    _, end = talk(Endpoint(), [{}, INFO + line, MEMORY, TIME])
+    assert end == replace(IDENTITY, clustered=clustered)
 
 
 def as_list(**told: str) -> list[object]:
@@ -161,7 +184,7 @@ def test_durable_is_what_writes_everything_at_once(shape, told, durable: bool) -
     answers = [{}, *ANSWERS, *shape(**dict(zip(names, told, strict=True)))]
     [said], end = talk(Endpoint(client_name="me"), answers, durable=True)
     assert said[1:] == [*QUESTIONS, *(("CONFIG", "GET", each) for each in SETTINGS)]
-    assert end == Identity("abc", "7.0.1", SHOWN_US, durable=durable)
+    assert end == replace(IDENTITY, durable=durable)
 
 
 def test_a_server_that_does_not_say_so_is_not_durable() -> None:

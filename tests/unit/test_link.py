@@ -61,7 +61,7 @@ def new() -> Link:
 def greeted() -> Link:
     link = new()
     link.hear(greeting_to(link), NOW)
-    assert link.greeted == Identity("ab", "", shown_us=2_000_005)
+    assert link.greeted == Identity("ab", "", shown_us=2_000_005, pushes=True)
     return link
 
 

@@ -14,7 +14,12 @@ DOWN = failed(Condition.UNREACHABLE)
 FORBIDDEN = failed(Condition.FORBIDDEN)
 ABSTAINS = Vote(Answer.ABSTAINED, remaining_ms=1000)
 OUTBID = Vote(Answer.OUTBID, mark=7)
-VOTES = [GRANTED, HELD, MISSING, DOWN, FORBIDDEN, ABSTAINS, OUTBID]
+RESERVED = Vote(Answer.RESERVED, remaining_ms=300)
+QUEUED = Vote(Answer.QUEUED, remaining_ms=1000)
+OUTRANKED = Vote(Answer.OUTRANKED, mark=7)
+VOTES = [
+    GRANTED, HELD, MISSING, DOWN, FORBIDDEN, ABSTAINS, OUTBID, RESERVED, QUEUED, OUTRANKED,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("nodes", "quorum"), [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4)])
@@ -49,14 +54,14 @@ def test_only_a_nodes_first_vote_counts(case: tuple[int, list[tuple[int, Vote]]]
     for node, vote in votes:
         tally.add(node, vote)
         first.setdefault(node, vote)
-    assert tally.granted == list(first.values()).count(GRANTED)
+    assert tally.granted == sum(vote in (GRANTED, RESERVED) for vote in first.values())
     assert tally.votes == [first.get(node) for node in range(nodes)]
     assert (tally.verdict is Verdict.WON) == (tally.granted >= tally.quorum)
     assert (tally.verdict is Verdict.LOST) == (tally.against > nodes - tally.quorum)
 
 
-def tally_of(*votes: Vote | None) -> Tally:
-    tally = Tally(len(votes))
+def tally_of(*votes: Vote | None, thorough: bool = False) -> Tally:
+    tally = Tally(len(votes), thorough=thorough)
     for node, vote in enumerate(votes):
         if vote is not None:
             tally.add(node, vote)
@@ -121,6 +126,53 @@ def test_abstained_is_what_would_be_a_quorum(
     assert tally_of(*votes).abstained is abstained
 
 
+# -- thorough ones --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nodes", range(1, 6))
+@pytest.mark.parametrize("yes", [GRANTED, RESERVED])
+@pytest.mark.parametrize("no", [HELD, QUEUED, DOWN])
+def test_a_thorough_one_is_lost_when_all_have_answered(nodes: int, yes: Vote, no: Vote) -> None:
+    """Who waits wants to know where it is in line; who has won need not wait for the rest."""
+    quorum = quorum_of(nodes)
+    for votes in itertools.product([yes, no], repeat=nodes):
+        tally = Tally(nodes, thorough=True)
+        for node, vote in enumerate(votes):
+            tally.add(node, vote)
+            if votes[: node + 1].count(yes) >= quorum:
+                assert tally.verdict is Verdict.WON
+            elif node + 1 < nodes:
+                assert tally.verdict is Verdict.PENDING
+            else:
+                assert tally.verdict is Verdict.LOST
+
+
+@pytest.mark.parametrize(
+    ("votes", "cut_off"),
+    [
+        ((QUEUED, QUEUED, None), False),
+        ((QUEUED, None, None), True),
+        ((HELD, HELD, None), False),
+        ((QUEUED, DOWN, None), True),
+        ((QUEUED, OUTRANKED, DOWN), False),
+    ],
+)
+def test_silence_counts_in_a_thorough_one_once_it_is_over(
+    votes: tuple[Vote | None, ...], cut_off: bool
+) -> None:
+    assert tally_of(*votes, thorough=True).cut_off is cut_off
+
+
+def test_what_was_said_is_counted() -> None:
+    tally = tally_of(QUEUED, QUEUED, RESERVED, OUTRANKED, None, thorough=True)
+    assert [tally.count(each) for each in (Answer.QUEUED, Answer.RESERVED, Answer.OUTRANKED)] == [
+        2, 1, 1,
+    ]  # fmt: skip
+    assert tally.answers == {Answer.QUEUED, Answer.RESERVED, Answer.OUTRANKED}
+    assert not tally.marks, "a mark of a queue stands in the way of no fence"
+    assert (tally.granted, tally.against, tally.failed) == (1, 3, 0)
+
+
 @pytest.mark.parametrize("vote", VOTES)
 def test_a_gap_is_where_a_node_does_not_have_it(vote: Vote) -> None:
     gap = vote in (MISSING, ABSTAINS)
@@ -169,6 +221,10 @@ def held(milliseconds: int | None) -> Vote:
         ((ABSTAINS, ABSTAINS, GRANTED), 1.0),
         ((ABSTAINS, held(400), GRANTED), 0.4),
         ((ABSTAINS, held(None), held(None)), None),
+        ((QUEUED, QUEUED, held(400)), 1.0),
+        ((QUEUED, RESERVED, held(400)), 0.4),
+        ((OUTRANKED, QUEUED, QUEUED), 1.0),
+        ((OUTRANKED, OUTRANKED, QUEUED), None),
     ],
 )
 def test_when_enough_nodes_may_be_free(votes: tuple[Vote, ...], seconds: float | None) -> None:

@@ -12,6 +12,7 @@ from ..calls import Caller, SideBySide
 from ..client import FAREWELL, Client
 from ..core.effects import Source
 from ..core.holding import Holding
+from ..core.place import CLAIM
 from ..drivers import clock
 from ..drivers.aio import AsyncDriver
 from ..drivers.port import AsyncPort
@@ -56,6 +57,8 @@ def connect(
     max_ttl: float = DEFAULT_MAX_TTL,
     durable: bool = False,
     allow_eviction: bool = False,
+    claim: float = CLAIM,
+    label: str | None = None,
     on_event: Callable[[Event], object] | None = None,
 ) -> "AsyncClient":
     """Describe one node, or a quorum of independent ones, for asyncio.
@@ -76,12 +79,13 @@ def connect(
         max_ttl=max_ttl,
         durable=durable,
         allow_eviction=allow_eviction,
+        claim=claim,
+        label=label,
     )
     journal = Journal(settings.endpoints, hook)
     fleet = settings.fleet(journal)
     driver = AsyncDriver(fleet, node_timeout=settings.node_timeout)
-    source = SystemSource(fleet.clocks)
-    return AsyncClient(driver, settings, Keeper(fleet), journal, source=source)
+    return AsyncClient(driver, settings, Keeper(fleet), journal, source=SystemSource(fleet))
 
 
 @documented_like(Client)
@@ -110,7 +114,7 @@ class AsyncClient:
         """True until somebody has seen whether the nodes are new."""
         self._mine: ContextVar[Mine] = ContextVar("holdfast leases")
         calls = calls or SideBySide("holdfast-callback")
-        self._home = Home(driver, keeper, journal, calls, self._shelf)
+        self._home = Home(driver, keeper, journal, calls, self._shelf, source)
         after_fork(self)
 
     @property

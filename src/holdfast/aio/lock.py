@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from ..core.acquire import acquire
 from ..core.holding import Holding
+from ..core.inspect import Sight, inspect
 from ..core.outcomes import Acquired
 from ..core.terms import Terms
 from ..errors import Busy
+from ..inspection import Holder, Waiter, holder_in, sights_in, waiters_in
 from ..lock import Lock
 from ..options import check_wait
 from ..reports import error_of
@@ -26,10 +28,9 @@ if TYPE_CHECKING:
 class AsyncLock:
     """Describes a lock; it holds nothing. Every acquisition gives an `AsyncLease` of its own.
 
-    Not fair: waiters ask again after a random pause. Not reentrant: acquiring twice waits for
-    oneself. A lease is renewed while its owner lives; if the holder dies, the lock frees itself
-    when the ttl ends. One `AsyncLock` may be
-    used by any number of tasks.
+    Fair: who waits stands in line, and nobody is let in before. Not reentrant: acquiring twice
+    waits for oneself. A lease is renewed while its owner lives; if the holder dies, the lock frees
+    itself when the ttl ends. One `AsyncLock` may be used by any number of tasks.
     """
 
     def __init__(
@@ -76,6 +77,18 @@ class AsyncLock:
             return await self.acquire(wait=0.0)
         except Busy:
             return None
+
+    async def holder(self) -> Holder | None:
+        return holder_in(await self._look(), self._terms.nodes)
+
+    async def waiters(self) -> list[Waiter]:
+        return waiters_in(await self._look())
+
+    async def _look(self) -> list[Sight]:
+        port, terms = self._client._driver, self._terms
+        begun = port.now()
+        votes = await port.run(lambda now: inspect(terms, now=now))
+        return sights_in(votes, terms, port.endpoints, port.now() - begun)
 
     async def __aenter__(self) -> AsyncLease:
         lease = await self.acquire()

@@ -1,17 +1,12 @@
-"""Acquire: rounds of requests until one is won or the wait is over."""
+"""Acquire: one try, and then a place in line."""
 
-from math import inf
-
-from .effects import Ask, Flow, Sleep, Source, Tell
-from .fence import raise_fence
-from .outcomes import Acquired, Miss, Missed
-from .retry import pause, pause_for
+from .effects import Flow, Listen, Source, Tell
+from .outcomes import Acquired, Missed
+from .place import Hearing
+from .queue import Waiting, wait_in_line
+from .request import request
 from .tally import Tally
 from .terms import Terms
-from .votes import Verdict
-
-OUTAGE_PATIENCE = 30.0
-"""Waiting for ever means for a holder. Nodes that stay away this long are an error."""
 
 
 def attempt(
@@ -21,64 +16,39 @@ def attempt(
 
     Returns the lease or the lost tally, and the time.
     """
-    tally = Tally(terms.nodes, terms.quorum)
-    valid_until = now + terms.validity  # L1: from before the first byte
-    fence: int | Tally = stamp
     try:
-        now = yield Ask(terms.request(token, stamp), tally, now + terms.patience)
-        if tally.verdict is Verdict.WON:
-            if tally.marks and not tally.accepted:
-                fence, now = yield from raise_fence(
-                    terms, token, tally, stamp=stamp, valid_until=valid_until, now=now
-                )
-            if isinstance(fence, Tally):
-                tally = fence  # what kept it from us
-            elif now < valid_until and not terms.guard.disputed_ms:  # L2, F1
-                return Acquired(token, valid_until, tally, fence), now
+        result, now = yield from request(terms, token, stamp, now)
+        if isinstance(result, Acquired):
+            return result, now
     except GeneratorExit:  # the driver itself is gone: there is nobody left to tell
         raise
     except BaseException:
         yield Tell(terms.release(token))  # L5, L7
         raise
     now = yield Tell(terms.release(token))  # L5: also where it was refused or not answered
-    return tally, now
+    return result, now
 
 
 def acquire(
     terms: Terms, source: Source, *, now: float, wait: float | None, since: float | None = None
 ) -> Flow[Acquired | Missed]:
-    """Try until it is ours, for `wait` seconds: 0 is one try, None as long as it takes.
+    """Try once, and wait in line for `wait` seconds: 0 is one try, None as long as it takes.
 
     The wait counts from `since`, if somebody has been waiting before the flow began. The last try
     is made at the deadline, so it is never given up early and never more than a round late. What
     cannot get better by waiting ends the wait at once; with no deadline, so does an outage of a
     quorum that lasts `OUTAGE_PATIENCE`. Nodes that abstain will be back, and are waited for.
+
+    A client that was never called before first asks without a place in line: most locks are free,
+    and then it needs no inbox.
     """
-    started, reached = now if since is None else since, now
-    deadline = inf if wait is None else started + wait
-    misses = 0
-    while True:  # until the deadline, or OUTAGE_PATIENCE after the nodes went away
-        asked = now
-        # L4: a new token each time
+    waiting = Waiting(wait, now if since is None else since, now)
+    if wait == 0 or source.hearing is Hearing.UNKNOWN:
         result, now = yield from attempt(terms, source.token(), source.stamp(), now)
         if isinstance(result, Acquired):
             return result
-        misses += 1
-        cut_off, abstained = result.cut_off, result.abstained
-        if abstained or not cut_off:
-            reached = now
-        gone = wait is None and now - reached >= OUTAGE_PATIENCE
-        if now >= deadline or gone or result.hopeless or terms.guard.disputed_ms:
-            return Missed(_why(result, waited=wait != 0), now - started, result)
-        remaining = result.remaining()
-        if cut_off and abstained and remaining:
-            delay = pause_for(remaining, source.chance())
-        else:
-            delay = pause(source.chance(), now - asked, misses, remaining)
-        now = yield Sleep(min(now + delay, deadline))
-
-
-def _why(tally: Tally, *, waited: bool) -> Miss:
-    if tally.cut_off or tally.outbid or tally.verdict is Verdict.WON:  # won, and yet not ours
-        return Miss.UNREACHABLE
-    return Miss.TIMED_OUT if waited else Miss.BUSY
+        if waiting.is_over(result, now, terms.guard):
+            return waiting.missed(result, now)
+        if source.hearing is Hearing.UNKNOWN:
+            now = yield Listen(min(now + terms.patience, waiting.deadline))
+    return (yield from wait_in_line(terms, source, waiting, now))

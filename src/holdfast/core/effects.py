@@ -5,7 +5,8 @@
 - `Tell` every node, without waiting for any answer: the only effect allowed while unwinding (L7).
   What is told goes behind whatever the node has not answered yet on the same connection, so that
   a release can never overtake its own request.
-- `Sleep` until a time.
+- `Sleep` until a time, or until there is mail.
+- `Listen`: see that mail can be heard, on every node that can be reached, or until a time.
 
 A driver that is interrupted (Ctrl-C, cancellation) throws the exception into the flow, performs
 the `Tell`s that follow, and lets the exception out.
@@ -14,13 +15,14 @@ Effects and commands are made in every round, so they are plain dataclasses: fro
 times as much, named tuples twice. Nobody changes them.
 """
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
 
 from .guard import NO_GUARD, Guard
 from .outcomes import Endangered, Kept, Lost, Unsure
+from .place import Hearing, Mail, Place
 from .tally import Tally
 
 
@@ -28,9 +30,11 @@ class Verb(Enum):
     """What is said to a node: about a lock, and then about the node itself."""
 
     REQUEST = "request"
+    WAIT = "wait"
     RAISE = "raise"
     RENEW = "renew"
     RELEASE = "release"
+    INSPECT = "inspect"
 
     EXAMINE = "examine"
     STATUS = "status"
@@ -43,9 +47,14 @@ class Verb(Enum):
     @property
     def is_about_a_lock(self) -> bool:
         """True if it is about a lock, False if it is about the node itself."""
-        return self in (Verb.REQUEST, Verb.RAISE, Verb.RENEW, Verb.RELEASE)
+        return self in _ABOUT_A_LOCK
 
     __hash__ = object.__hash__  # members are single: their identity is the cheapest hash
+
+
+_ABOUT_A_LOCK = frozenset(
+    (Verb.REQUEST, Verb.WAIT, Verb.RAISE, Verb.RENEW, Verb.RELEASE, Verb.INSPECT)
+)
 
 
 @dataclass(slots=True)
@@ -57,8 +66,17 @@ class Command:
     token: str
     ttl_ms: int = 0
     stamp: int = 0
-    """Proposed as a fence; with a renewal, the lease's own."""
+    """Proposed as a fence: for the next lease, with a release. With a renewal, the lease's own; a
+    waiter's place in line."""
     guard: Guard = NO_GUARD
+    place: Place = Place.NOWHERE
+    claim_ms: int = 0
+    """For how long a lock is reserved for whom it is handed over to."""
+
+    @property
+    def is_first(self) -> bool:
+        """True if nothing was said in this token's name before."""
+        return self.verb is Verb.REQUEST and self.place is not Place.KEPT
 
 
 @dataclass(slots=True)
@@ -94,12 +112,20 @@ class Tell:
 
 @dataclass(slots=True)
 class Sleep:
-    """Do nothing until then."""
+    """Do nothing until then, or until there is mail."""
+
+    until: float
+    mail: Mail | None = None
+
+
+@dataclass(slots=True)
+class Listen:
+    """See that mail can be heard: resume when it is known of every node whether it can, or then."""
 
     until: float
 
 
-Effect = Ask | Tell | Sleep
+Effect = Ask | Tell | Sleep | Listen
 
 Noted = Kept | Unsure | Endangered | Lost
 """What the keeper's flow says about a lease."""
@@ -124,6 +150,20 @@ class Source(Protocol):
 
     def stamp(self) -> int:
         """Return a number of microseconds that a quorum of the nodes' clocks has reached."""
+
+    silent: Mapping[int, float]
+    """Nodes that did not answer somebody who waited for all, and until when nobody need wait for
+    them. Flows put another mapping there."""
+
+    @property
+    def hearing(self) -> Hearing:
+        """Whether mail can be heard."""
+
+    def mail(self) -> Mail:
+        """Begin an attempt: return where its mail will be put, until it is forgotten."""
+
+    def forget(self, mail: Mail) -> None:
+        """Expect no more mail for an attempt."""
 
     def chance(self) -> float:
         """Return a random number in [0, 1)."""

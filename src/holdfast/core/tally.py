@@ -1,8 +1,11 @@
 """Counting the votes of one round.
 
 A tally is decided as early as it can be: WON when a quorum has granted, LOST when a quorum can no
-longer be reached. Until then it is PENDING, also after the deadline: then nobody knows.
+longer be reached; a `thorough` one is LOST only when every node has answered, but for those that
+are known to be silent. Until then it is PENDING, also after the deadline: then nobody knows.
 """
+
+from collections.abc import Collection
 
 from .votes import Answer, Verdict, Vote
 
@@ -14,24 +17,43 @@ def quorum_of(nodes: int) -> int:
 
 _GAPS = (Answer.MISSING, Answer.DOUBTFUL, Answer.ABSTAINED)
 
-_FOR_A_WHILE = (Answer.HELD, Answer.MISSING, Answer.OUTBID, Answer.ABSTAINED)
+_FOR_A_WHILE = (
+    Answer.HELD, Answer.QUEUED, Answer.OUTRANKED, Answer.MISSING, Answer.OUTBID, Answer.ABSTAINED,
+)  # fmt: skip
 
 
 class Tally:
     """The votes of one round, by node."""
 
     __slots__ = (
-        "against", "failed", "gaps", "granted", "marks", "nodes", "quorum", "verdict", "votes",
+        "_unheard", "against", "failed", "gaps", "granted", "late_fence", "marks", "nodes",
+        "quorum", "silent", "thorough", "verdict", "votes",
     )  # fmt: skip
 
-    def __init__(self, nodes: int, quorum: int = 0) -> None:
-        """Count the votes of so many nodes; `quorum` spares who knows it from counting again."""
+    def __init__(
+        self,
+        nodes: int,
+        quorum: int = 0,
+        *,
+        thorough: bool = False,
+        silent: Collection[int] = (),
+    ) -> None:
+        """Count the votes of so many nodes; `quorum` spares who knows it from counting again.
+
+        `silent`: nodes that a thorough one does not wait for, fewer than would decide it.
+        """
         self.nodes = nodes
         self.quorum = quorum or quorum_of(nodes)
+        self.thorough = thorough
+        self.silent = silent if thorough and len(silent) <= nodes - self.quorum else ()
+        self._unheard = nodes - len(self.silent)
+        """How many others have not answered yet."""
+        self.late_fence = False
+        """True if a quorum has granted the lock, and these votes are about its fence."""
         self.votes: list[Vote | None] = [None] * nodes
         self.granted = 0
         self.against = 0
-        """Nodes that can no longer grant: refused, missing, abstaining or failed."""
+        """Nodes that can no longer grant: refused, in line, missing, abstaining or failed."""
         self.failed = 0
         """Those of them that say nothing about who holds the lock: failed, or abstaining."""
         self.gaps = False
@@ -45,20 +67,24 @@ class Tally:
         if self.votes[node] is not None:
             return
         self.votes[node] = vote
-        if vote.answer is Answer.GRANTED:
+        if vote.answer is Answer.GRANTED or vote.answer is Answer.RESERVED:
             self.granted += 1
-            if vote.mark:
+            if vote.mark and vote.answer is Answer.GRANTED:
                 self.marks.append(vote.mark)
             if self.granted == self.quorum:
                 self.verdict = Verdict.WON
         else:
             self.against += 1
-            if vote.mark:
+            if vote.answer is Answer.OUTBID:
                 self.marks.append(vote.mark)
             if vote.answer is Answer.FAILED or vote.answer is Answer.ABSTAINED:
                 self.failed += 1
             self.note_late(vote)
-            if self.against > self.nodes - self.quorum and self.verdict is Verdict.PENDING:
+            if self.against > self.nodes - self.quorum and not self.thorough:
+                self.verdict = Verdict.LOST
+        if node not in self.silent:
+            self._unheard -= 1
+            if not self._unheard and self.verdict is Verdict.PENDING:
                 self.verdict = Verdict.LOST
 
     def note_late(self, vote: Vote) -> None:
@@ -74,7 +100,7 @@ class Tally:
     @property
     def abstained(self) -> bool:
         """True if a quorum would be there, but for nodes that abstain."""
-        away = sum(vote is not None and vote.answer is Answer.ABSTAINED for vote in self.votes)
+        away = self.count(Answer.ABSTAINED)
         return away > 0 and self.failed + self._silent - away <= self.nodes - self.quorum
 
     @property
@@ -96,6 +122,11 @@ class Tally:
         return self.votes.count(None) if self.verdict is Verdict.PENDING else 0
 
     @property
+    def unanswered(self) -> list[int]:
+        """The nodes that have not answered."""
+        return [node for node, vote in enumerate(self.votes) if vote is None]
+
+    @property
     def denied(self) -> bool:
         """True if so many nodes said "not yours" that no quorum can say "yours"."""
         return self.against - self.failed > self.nodes - self.quorum
@@ -108,6 +139,10 @@ class Tally:
             for vote in self.votes
         )
         return lasting > self.nodes - self.quorum
+
+    def count(self, answer: Answer) -> int:
+        """Return how many nodes said that."""
+        return sum(vote is not None and vote.answer is answer for vote in self.votes)
 
     @property
     def answers(self) -> frozenset[Answer]:
@@ -127,6 +162,6 @@ class Tally:
         held = sorted(
             vote.remaining_ms
             for vote in self.votes
-            if vote is not None and vote.remaining_ms is not None
+            if vote is not None and vote.remaining_ms is not None and vote.answer in _FOR_A_WHILE
         )
         return held[missing - 1] / 1000 if len(held) >= missing else None

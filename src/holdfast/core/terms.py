@@ -5,15 +5,19 @@ from math import inf
 from . import validity
 from .effects import Command, Verb
 from .guard import NO_GUARD, Guard
+from .place import CLAIM, Place
 from .tally import quorum_of
+
+NOBODY = "-"
+"""The token of whoever asks in nobody's name."""
 
 
 class Terms:
     """A lock's terms, checked and fixed before the first round, and what follows from them."""
 
     __slots__ = (
-        "grace", "grain", "guard", "lead", "max_hold", "name", "nodes", "patience", "quorum",
-        "renewing", "ttl", "ttl_ms", "validity",
+        "claim", "claim_ms", "grace", "grain", "guard", "lead", "max_hold", "name", "nodes",
+        "patience", "quorum", "renewing", "ttl", "ttl_ms", "validity",
     )  # fmt: skip
 
     def __init__(
@@ -27,6 +31,7 @@ class Terms:
         max_hold: float | None = None,
         grace: float | None = None,
         guard: Guard = NO_GUARD,
+        claim: float = CLAIM,
     ) -> None:
         self.name = name
         self.nodes = nodes
@@ -38,6 +43,9 @@ class Terms:
         """How long a round waits for slow nodes, in seconds."""
         self.guard = guard
         """What the nodes are told of the guard."""
+        self.claim = claim
+        """For how many seconds the lock is reserved for whom it is handed over to."""
+        self.claim_ms = int(claim * 1000)
         self.validity = validity.valid_until(0.0, self.ttl) - guard.tolerance
         """How long a lease may be believed in, counted from before its round was sent (L1)."""
         self.renewing = renewing
@@ -52,9 +60,22 @@ class Terms:
         self.lead = min(first_renewal, min(self.validity, self.max_hold) - self.grace)
         """How long a new lease needs nobody's care."""
 
-    def request(self, token: str, stamp: int) -> Command:
-        """Ask for the lock, for an attempt named by `token`, and propose its fence."""
-        return Command(Verb.REQUEST, self.name, token, self.ttl_ms, stamp, self.guard)
+    def request(self, token: str, stamp: int, place: Place = Place.NOWHERE) -> Command:
+        """Ask for the lock, for an attempt named by `token`, and propose its fence.
+
+        With a place, wait in line for it if it is not to be had.
+        """
+        return Command(
+            Verb.REQUEST, self.name, token, self.ttl_ms, stamp, self.guard, place, self.claim_ms
+        )
+
+    def wait(self, token: str, stamp: int, place: Place) -> Command:
+        """Wait in line for the lock."""
+        return Command(Verb.WAIT, self.name, token, 0, stamp, self.guard, place, self.claim_ms)
+
+    def inspect(self) -> Command:
+        """Ask who has the lock and who waits for it."""
+        return Command(Verb.INSPECT, self.name, NOBODY, 0, 0, self.guard)
 
     def raise_(self, token: str, stamp: int) -> Command:
         """Propose a higher fence for a lock that is ours."""
@@ -64,10 +85,13 @@ class Terms:
         """Ask for the full ttl again, and for votes that are missing."""
         return Command(Verb.RENEW, self.name, token, self.ttl_ms, fence, self.guard)
 
-    def release(self, token: str, *, repaired: bool = False) -> Command:
-        """Give back whatever that token has.
+    def release(self, token: str, *, repaired: bool = False, stamp: int = 0) -> Command:
+        """Give back whatever that token has, and its place in line; propose the next lease's fence.
 
         `repaired`: somebody has asked to repair it, and might still be heard. Nodes then take note
         of the release, for longer than any renewal of the lease may be on its way.
         """
-        return Command(Verb.RELEASE, self.name, token, self.ttl_ms + 1000 if repaired else 0)
+        noted = self.ttl_ms + 1000 if repaired else 0
+        return Command(
+            Verb.RELEASE, self.name, token, noted, stamp, self.guard, claim_ms=self.claim_ms
+        )

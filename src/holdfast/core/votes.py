@@ -17,6 +17,9 @@ class Answer(Enum):
     HELD = "held by somebody else"
     MISSING = "no longer there"
     OUTBID = "has accepted a higher fence"
+    RESERVED = "reserved for us"
+    QUEUED = "held by somebody else, we are in line"
+    OUTRANKED = "somebody else waits, and has a higher stamp"
     TOLD = "told"
     DOUBTFUL = "must be examined"
     ABSTAINED = "abstains"
@@ -83,12 +86,16 @@ class Vote:
     answer: Answer
     remaining_ms: int | None = None
     """HELD: how long the holder's key still lives; None if it has no ttl.
+    RESERVED: for how long. QUEUED: when to ask again; None if there is no need to.
     ABSTAINED: for how long."""
     failure: Failure | None = None
     """FAILED, ABSTAINED: why."""
     mark: int = 0
     """GRANTED, OUTBID: the mark that stands in the way of the proposed fence; 0 if it is accepted.
-    """
+    OUTRANKED: the mark that stands in the way of the proposed place in line. QUEUED, RESERVED: the
+    stamp at which we stand in line."""
+    rank: int = 0
+    """QUEUED: how many wait before us."""
     facts: tuple[Any, ...] = ()
     """TOLD: what the node says."""
 
@@ -100,6 +107,8 @@ class Vote:
             return (
                 f"has accepted a fence as high as {self.mark}; hint: are the nodes' clocks right?"
             )
+        if self.answer is Answer.QUEUED:
+            return f"held by somebody else, {self.rank} in line before us"
         if self.answer is not Answer.HELD:
             return str(self.answer.value)
         if self.remaining_ms is None:

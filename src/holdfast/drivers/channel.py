@@ -21,7 +21,6 @@ Rules:
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 import hiredis
 
@@ -32,7 +31,10 @@ from ..wire.greeting import Identity
 from ..wire.link import Link
 from ..wire.peer import Peer
 from ..wire.round import Round, Unheeded, rounds_in
+from ..wire.subscription import Subscription
 from . import clock
+from .backlog import Backlog
+from .carrier import Carrier
 from .fleet import Fleet
 from .health import failure_of
 from .roster import Roster
@@ -53,32 +55,13 @@ SILENCE = 5.0
 _SWAMPED = failed(Condition.SWAMPED)
 
 
-class Carrier(Protocol):
-    """Moves one connection's bytes, and tells its channel what happens to them."""
-
-    def open(self) -> None:
-        """Begin to connect. What fails at once is told to the channel as well."""
-
-    def write(self, data: bytes | bytearray) -> None:
-        """Take bytes and send them in order. Raises OSError if the connection is broken."""
-
-    def look(self) -> None:
-        """Pass on what has come and was not looked at, if that can happen."""
-
-    def finish(self) -> None:
-        """See that what was written is sent, as far as that needs no waiting."""
-
-    def close(self) -> None:
-        """Close the connection, if there is one, and tell the channel nothing about it."""
-
-
 class Channel:
     """What a driver knows of one node."""
 
     __slots__ = (
-        "_backoff", "_bearer", "_deaf", "_failure", "_fleet", "_link", "_most", "_opened_at",
-        "_opening", "_posted", "_refused", "_retry_at", "_roster", "_since", "carrier", "endpoint",
-        "node", "on_settled",
+        "_backoff", "_bearer", "_deaf", "_failure", "_fleet", "_link", "_listening", "_most",
+        "_opened_at", "_opening", "_posted", "_refused", "_retry_at", "_roster", "_since",
+        "carrier", "endpoint", "node", "on_settled",
     )  # fmt: skip
 
     def __init__(
@@ -105,10 +88,12 @@ class Channel:
         self._fleet = fleet
         self._most = most_unanswered
         self._deaf = deaf
+        self._listening: Subscription | None = None
+        """How calls are heard, if they are to be."""
         self._opening = False
         self._opened_at = 0.0
         self._link: Link | None = None
-        self._posted: deque[Round] = deque(maxlen=2 * most_unanswered)
+        self._posted = Backlog(node, most_unanswered)
         self._bearer: Round | None = None
         """The last release that bore its script along."""
         self._refused: deque[str] = deque(maxlen=most_unanswered)
@@ -155,10 +140,13 @@ class Channel:
             link = self._taking(round_, now)
         if link is None:
             return
-        if round_.command.verb is not Verb.RELEASE:
-            packed += link.peer.ending(round_.until)
-        elif self._deaf and (not round_.open or now - self._since > SLOW):
+        if (
+            self._deaf
+            and round_.command.verb is Verb.RELEASE
+            and (not round_.open or now - self._since > SLOW)
+        ):
             packed = self._worded(link, round_, packed)
+        packed += link.peer.ending(round_.until)
         link.awaiting.append(round_)  # before the first byte: see Link
         try:
             self.carrier.write(packed)
@@ -179,6 +167,8 @@ class Channel:
         elif self._is_swamped(len(link.awaiting), round_):
             round_.count(self.node, _SWAMPED)
             return None
+        if round_.command.token in self._refused and round_.command.verb is not Verb.RELEASE:
+            self._refused.remove(round_.command.token)
         return link
 
     def doubt(self, now: float, limit: float) -> None:
@@ -209,7 +199,7 @@ class Channel:
         if command.verb is not Verb.RELEASE:
             if unanswered < self._most:
                 return False
-            if command.verb is Verb.REQUEST:
+            if isinstance(command, Command) and command.is_first:
                 self._refused.append(command.token)
             return True
         if self._refused and command.token in self._refused:
@@ -228,25 +218,40 @@ class Channel:
         return commands.pack_whole(round_.command)
 
     def _stand_in_line(self, round_: Round, now: float) -> None:
-        if self._was_never_asked(round_):
-            round_.count(self.node, Vote(Answer.FAILED, failure=self._failure))
+        if self._posted.strike_out(round_):
+            round_.count(self.node, self._vote)
         else:
-            if len(self._posted) >= self._most:
-                self._forget_unwanted()
-            self._posted.append(round_)
+            self._posted.add(round_)
         self.connect(now)
         if not self.connecting and not self.ready:
-            self._fail_posted()
+            self._posted.fail(self._vote)
 
-    def _was_never_asked(self, release: Round) -> bool:
-        """True if the request of this lease never left us; then it is struck out as well."""
-        command = release.command
-        if command.verb is Verb.RELEASE:
-            for other in self._posted:
-                if other.command.token == command.token and other.command.verb is Verb.REQUEST:
-                    self._posted.remove(other)
-                    return not other.may_have_reached(self.node)
-        return False
+    @property
+    def _vote(self) -> Vote:
+        """What counts as the vote of a node that cannot be reached."""
+        return Vote(Answer.FAILED, failure=self._failure)
+
+    def listen(self, now: float) -> None:
+        """Hear calls from here on; said again, see that they can still be heard."""
+        link = self._link
+        if link is None or link.greeted is None:
+            self._listening = self._listening or Subscription(self._fleet.post)
+            self.connect(now)
+        elif self._listening is None:
+            self._subscribe(link)
+            self._flush(link)
+        elif not link.awaiting and link.on_push is not None:
+            self._since = now
+            self._listening.check(link)
+            self._flush(link)
+
+    def _subscribe(self, link: Link) -> None:
+        """Subscribe to the inbox, if the server can say something unasked."""
+        self._listening = subscription = Subscription(self._fleet.post)
+        if isinstance(link.greeted, Identity) and link.greeted.pushes:
+            subscription.begin(link)
+        else:
+            self._fleet.post.mute(self.node)
 
     # -- connecting -------------------------------------------------------------------------------
 
@@ -300,13 +305,14 @@ class Channel:
         if fleet.durable and fleet.guard.is_on:  # before anything else is asked
             adopt = NodeCommand(Verb.ADOPT, fleet.guard, "1" if identity.durable else "0")
             link.say(commands.pack_whole(adopt) + link.peer.ending(0.0), Unheeded())
-        while self._posted:
-            round_ = self._posted.popleft()
-            if round_.wanted:
-                packed = round_.finish(commands.pack(round_.command), link.peer)
-                if self._deaf and not round_.open:
-                    packed = self._worded(link, round_, packed)
-                link.say(packed, round_)
+        fleet.post.clustered |= identity.clustered
+        if self._listening is not None:
+            self._subscribe(link)
+        for round_ in self._posted.wanted():
+            packed = commands.pack(round_.command)
+            if self._deaf and not round_.open:
+                packed = self._worded(link, round_, packed)
+            link.say(round_.finish(packed, link.peer), round_)
         self.on_settled()
 
     # -- hearing ----------------------------------------------------------------------------------
@@ -352,7 +358,9 @@ class Channel:
             if round_.may_repeat(self.node):
                 self._stand_in_line(round_, clock.now())
             else:
-                round_.count(self.node, Vote(Answer.FAILED, failure=failure))
+                round_.count(self.node, self._vote)
+        if self._listening is not None:
+            self.connect(clock.now())
 
     def _fail(self, failure: Failure) -> None:
         """Give the node up until the back-off has passed (rule 3)."""
@@ -363,26 +371,17 @@ class Channel:
         self._retry_at = clock.now() + self._backoff
         for round_ in rounds_in(link):
             if round_.command.verb is Verb.RELEASE and round_.may_repeat(self.node):
-                self._posted.append(round_)
+                self._posted.add(round_)
             else:
-                round_.count(self.node, Vote(Answer.FAILED, failure=failure))
-        self._fail_posted()
+                round_.count(self.node, self._vote)
+        self._posted.fail(self._vote)  # and keep the releases for a better day (rule 2)
         self._fleet.health.down(self.node, failure)
         self.on_settled()
 
-    def _fail_posted(self) -> None:
-        """Answer for what stands in line, and keep the releases for a better day (rule 2)."""
-        for round_ in list(self._posted):
-            round_.count(self.node, Vote(Answer.FAILED, failure=self._failure))
-        self._forget_unwanted()
-
-    def _forget_unwanted(self) -> None:
-        wanted = [round_ for round_ in self._posted if round_.wanted]
-        self._posted.clear()
-        self._posted.extend(wanted)
-
     def _hang_up(self) -> None:
         link, self._link, self._opening = self._link, None, False
+        if self._listening is not None:
+            self._fleet.post.away(self.node)
         if link is not None and isinstance(link.greeted, Identity):
             self._roster.forget(self.node)
         self.carrier.close()

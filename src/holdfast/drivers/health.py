@@ -20,6 +20,9 @@ class Health(Protocol):
     def abstains(self, node: int, vote: Vote) -> None:
         """Hear that a node grants nothing for a while."""
 
+    def unheard(self, node: int, rights: tuple[str, ...], why: str) -> None:
+        """Hear that a node does not let us hear calls, or call others, for want of some rights."""
+
 
 class NobodyAsks:
     """Wants to know nothing."""
@@ -31,6 +34,9 @@ class NobodyAsks:
         """Do nothing."""
 
     def abstains(self, node: int, vote: Vote) -> None:
+        """Do nothing."""
+
+    def unheard(self, node: int, rights: tuple[str, ...], why: str) -> None:
         """Do nothing."""
 
 

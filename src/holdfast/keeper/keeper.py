@@ -5,6 +5,7 @@ to nothing: a new lease is only put where the thread will find it, and the threa
 it would otherwise sleep too long.
 """
 
+import atexit
 import threading
 import weakref
 
@@ -14,19 +15,36 @@ from ..errors import ClientClosed
 from .loop import Loop
 from .port import Ward
 
+_running: "weakref.WeakSet[Keeper]" = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    """End what runs when the program ends: connections are closed, and nothing is renewed."""
+    for keeper in list(_running):
+        keeper.end(FAREWELL)
+
+
+FAREWELL = 0.5
+"""Seconds that the end of the program gives a keeper to close its connections."""
+
 
 class Keeper:
     """Looks after a client's leases on one daemon thread, started when the first is acquired."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, *, listening: bool = False) -> None:
+        """Look after a client's leases; `listening`: also hear who is called."""
         self._fleet = fleet
+        self._listening = listening
         self._closed = False
         self._begin()
 
     def _begin(self) -> None:
         self._starting = threading.RLock()  # a signal handler may acquire a lock, too
         self._thread: threading.Thread | None = None
-        self._loop = Loop(self._fleet)
+        self._loop = loop = Loop(self._fleet, listening=self._listening)
+        if self._listening:
+            self._fleet.post.begin = self._fleet.on_unsaid = lambda: loop.ring()
 
     def reset(self) -> None:
         """Start anew: a forked child does, whose parent's thread is not here."""
@@ -58,6 +76,7 @@ class Keeper:
             self._thread = thread  # first: a signal handler that strikes here starts no other
             try:
                 thread.start()
+                _running.add(self)
             except BaseException:
                 self._thread = None
                 raise
@@ -88,7 +107,11 @@ class Keeper:
         """End the thread and its connections; True once they have ended. May be called again."""
         with self._starting:
             self._closed = True
-            thread = self._thread
+        return self.end(wait)
+
+    def end(self, wait: float) -> bool:
+        """End the thread, however else the client may still be used."""
+        thread = self._thread
         self._loop.stop()
         if thread is None:
             return True

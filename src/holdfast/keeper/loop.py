@@ -1,5 +1,7 @@
 """What the keeper's thread does: run the keeping flow of every lease, over connections of its own.
 
+For a client of threads it also hears the calls of who waits, and wakes whom they are for.
+
 All flows that are due run in one turn, and what they say goes out in one piece per node at its end.
 
 **Waking.** Other threads put leases into `new` and then look at `wakes_at`; the thread publishes
@@ -21,7 +23,7 @@ from collections import deque
 from collections.abc import Callable
 
 from ..calls import report
-from ..core.effects import Ask, Effect, Note, Sleep
+from ..core.effects import Ask, Effect, Note, Sleep, Tell
 from ..core.holding import Holding
 from ..core.keeping import Care, keep
 from ..core.terms import Terms
@@ -103,7 +105,7 @@ class Charge:
 class Loop:
     """The thread's body. What other threads may touch is said at each attribute."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: Fleet, *, listening: bool = False) -> None:
         self.new: dict[Holding, weakref.ref[Ward]] = {}
         """Leases that the thread has not seen yet. Any thread adds, and takes out again."""
         self.followed: deque[Holding] = deque()
@@ -113,6 +115,9 @@ class Loop:
         self.stale = 0
         """About how many leases in care have ended. Any thread counts up; it need not be exact."""
         self._fleet = fleet
+        self._post = fleet.post if listening else None
+        self._listens_at = -math.inf
+        """When to see next whether calls can be heard."""
         self._charges: dict[Holding, Charge] = {}
         self._timers: list[tuple[float, int, Charge, int]] = []
         self._order = itertools.count()
@@ -131,6 +136,7 @@ class Loop:
 
     def _hang_up(self) -> None:
         line, self._line = self._line, None
+        self._listens_at = -math.inf
         if line is not None:
             line.close()
 
@@ -164,17 +170,31 @@ class Loop:
         self.wakes_at = -math.inf  # awake: nobody needs to ring
         self._take_new()
         self._follow()
+        self._say_unsaid()
         self._run_due()
         self._run_decided()  # rounds that failed at once
+        listening = self._listen(line)
         line.flush()
         self.wakes_at = wakes_at = self._timers[0][0] if self._timers else math.inf
-        if self.new or self.followed or self._stopping:
+        if self.new or self.followed or self._fleet.unsaid or self._stopping:
             return  # they came before it was known how long we sleep: nobody has rung
-        longest = clock.NAP if self._timers else LONGEST_SLEEP
+        longest = clock.NAP if self._timers or listening else LONGEST_SLEEP
         line.turn(min(max(wakes_at - clock.now(), 0.0), longest))
         self.wakes_at = -math.inf
         self._run_decided()
         line.flush()
+
+    def _listen(self, line: Line) -> bool:
+        """Hear calls, once somebody has waited; see now and then that this is still so."""
+        post, now = self._post, clock.now()
+        if post is None or not post.wanted:
+            return False
+        if now >= self._listens_at and (post.expecting or not post.settled):
+            self._listens_at = now + clock.NAP
+            for channel in line.channels:
+                channel.doubt(now, LEAST_SILENCE)
+                channel.listen(now)
+        return post.expecting
 
     # -- leases come and go -----------------------------------------------------------------------
 
@@ -209,6 +229,11 @@ class Loop:
                 charge.round = None
                 charge.turn += 1
             self._say(Round(holding.terms.release(holding.token, repaired=holding.repaired)))
+
+    def _say_unsaid(self) -> None:
+        """Say releases that stand in line elsewhere. Saying them twice is saying them once."""
+        while self._fleet.unsaid:
+            self._say(Round(self._fleet.unsaid.popleft()))
 
     # -- running flows ----------------------------------------------------------------------------
 
@@ -267,7 +292,8 @@ class Loop:
             self._set_timer(effect.until, charge)
             self._say(round_)
             return True
-        self._say(Round(effect.command))
+        if isinstance(effect, Tell):
+            self._say(Round(effect.command))
         return False
 
     def _say(self, round_: Round) -> None:

@@ -7,13 +7,18 @@ import hiredis
 
 from ..core.effects import Command, NodeCommand, Verb
 from ..core.guard import Guard
+from ..core.inspect import InLine, Sight
 from ..core.nodes import NodeFacts
+from ..core.place import Place
 from ..core.votes import DOUBTFUL, GRANTED, MISSING, Answer, Condition, Failure, Vote, failed
-from .keys import NODE_KEY, lock_key, mark_key, released_key
+from .keys import NODE_KEY, leases_key, lock_key, mark_key, queue_key, released_key
 from .packing import Words, pack_words
 from .scripts import SCRIPTS
 
 _SHAS = {verb: script.sha.encode() for verb, script in SCRIPTS.items()}
+
+PROMISED = "~"
+"""What stands before a token for which a lock is only reserved, see `lua/kinds/exclusive.lua`."""
 
 _CONDITIONS = {
     "NOAUTH": Condition.AUTHENTICATION,
@@ -48,28 +53,31 @@ _PHRASES = (
 def pack(command: Command | NodeCommand) -> bytes:
     """Write a command for a server that knows its script.
 
-    All but a release lack their last words, which differ from node to node: see `Peer.ending`.
+    It lacks its last words, which differ from node to node: see `Peer.ending`.
     """
     if isinstance(command, NodeCommand):
         return _pack(b"EVALSHA", _SHAS[command.verb], command)
     token, verb = command.token, command.verb
-    pieces = _around_token(verb, command.name, len(token), command.ttl_ms, command.guard)
-    packed = token.encode().join(pieces)
-    if verb is Verb.RELEASE:
-        return packed
-    return b"%s$16\r\n%016d\r\n" % (packed, command.stamp)
+    pieces = _around_token(
+        verb, command.name, len(token), command.ttl_ms, command.guard, command.place,
+        command.claim_ms,
+    )  # fmt: skip
+    return b"%s$16\r\n%016d\r\n" % (token.encode().join(pieces), command.stamp)
+
+
+_SIGNS = [chr(sign) for sign in range(32) if chr(sign) not in "\r\n"]
+"""What no command has in it, unless it is in a lock's name."""
 
 
 @lru_cache(maxsize=4096)  # the same few locks come again and again; tokens are always new
 def _around_token(
-    verb: Verb, name: str, length: int, ttl_ms: int, guard: Guard
+    verb: Verb, name: str, length: int, ttl_ms: int, guard: Guard, place: Place, claim_ms: int
 ) -> tuple[bytes, ...]:
     """Return what stands around tokens of that length, which are ASCII; without the stamp."""
-    mark = "\0" * length  # no name has that
-    packed = _pack(b"EVALSHA", _SHAS[verb], Command(verb, name, mark, ttl_ms, 0, guard))
-    if verb is not Verb.RELEASE:
-        packed = packed.removesuffix(b"$16\r\n%016d\r\n" % 0)
-    return tuple(packed.split(mark.encode()))
+    mark = length * next(sign for sign in _SIGNS if sign not in name)
+    command = Command(verb, name, mark, ttl_ms, 0, guard, place, claim_ms)
+    packed = _pack(b"EVALSHA", _SHAS[verb], command)
+    return tuple(packed.removesuffix(b"$16\r\n%016d\r\n" % 0).split(mark.encode()))
 
 
 def pack_whole(command: Command | NodeCommand) -> bytes:
@@ -83,17 +91,16 @@ def _pack(eval_: bytes, script: bytes, command: Command | NodeCommand) -> bytes:
         arguments: Words = (longest, command.first, command.second)
         return _open_end((eval_, script, b"1", NODE_KEY, *arguments))
     name, token, guard = command.name, command.token, command.guard
-    if command.verb is Verb.RELEASE:
-        keys: Words = (b"2", lock_key(name), released_key(name, token))
-        return pack_words((eval_, script, *keys, token, str(command.ttl_ms)))
-    keys = (lock_key(name), mark_key(name))
-    if command.verb is Verb.RENEW:
+    keys: Words = (lock_key(name), mark_key(name), queue_key(name), leases_key(name))
+    if command.verb in (Verb.RENEW, Verb.RELEASE):
         keys = (*keys, released_key(name, token))
     if guard.is_on:
         keys = (*keys, NODE_KEY)
     keys = (str(len(keys)), *keys)
-    arguments = (str(command.ttl_ms), str(guard.max_ttl_ms), "1" if guard.evicting else "0")
-    return _open_end((eval_, script, *keys, *arguments, token, f"{command.stamp:016d}"))
+    guarded = (str(guard.max_ttl_ms), "1" if guard.evicting else "0")
+    queued = (str(command.claim_ms), command.place.value)
+    arguments = (str(command.ttl_ms), *guarded, *queued, token, f"{command.stamp:016d}")
+    return _open_end((eval_, script, *keys, *arguments))
 
 
 _LAST_WORDS: Words = ("", "")
@@ -121,6 +128,15 @@ def vote_of(reply: Any) -> Vote:
             return MISSING
         case [2, int(), int(mark)]:
             return Vote(Answer.OUTBID, mark=mark)
+        case [5, int(), int(left), int(rank), int(stamp)]:
+            left_ms = left if left >= 0 else None
+            return Vote(Answer.QUEUED, remaining_ms=left_ms, mark=stamp, rank=rank)
+        case [4, int(), int(left), int(stamp)]:
+            return Vote(Answer.RESERVED, remaining_ms=left, mark=stamp)
+        case [6, int(), int(mark)]:
+            return Vote(Answer.OUTRANKED, mark=mark)
+        case [7, int(now), bytes(holder), int(left), bytes(mark), list(waiters), list(alive)]:
+            return Vote(Answer.TOLD, facts=(_sight(now, holder, left, mark, waiters, alive),))
         case [-5, int(), int()]:
             return DOUBTFUL
         case [3, int(now), bytes(run), bytes(history), list(marker), bytes(info)]:
@@ -149,6 +165,19 @@ def facts_in(info: Any) -> dict[str, str]:
         return {}
     text = info if isinstance(info, str) else _text(info)
     return dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+
+
+def _sight(
+    now_us: int, holder: bytes, left: int, mark: bytes, waiters: list[Any], alive: list[Any]
+) -> Sight:
+    ends = _pairs(alive)
+    line = tuple(
+        InLine(token, int(float(stamp)), int(float(ends.get(token, 0))))
+        for token, stamp in _pairs(waiters).items()
+    )
+    value, remaining = _text(holder), left if left >= 0 else None
+    called = value.removeprefix(PROMISED) if value.startswith(PROMISED) else ""
+    return Sight(now_us, "" if called else value, called, remaining, int(mark or 0), line)
 
 
 def _pairs(flat: list[Any]) -> dict[str, str]:

@@ -9,7 +9,7 @@ with their replies in order, and returns the server's identity or a `Failure`.
 
 import contextlib
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import hiredis
@@ -33,6 +33,10 @@ class Identity:
     """The policy by which it evicts keys when it is full; empty if it does not."""
     durable: bool = False
     """True if it was asked, and has every write on its disk before it answers."""
+    pushes: bool = False
+    """True if it may say something unasked, so that calls can be heard (RESP3)."""
+    clustered: bool = False
+    """True if it is a node of a cluster."""
 
 
 Greeting = Generator[list[Words], list[Any], "Identity | Failure"]
@@ -59,7 +63,9 @@ def greet(endpoint: Endpoint, *, durable: bool = False) -> Greeting:
     start: list[Words] = [(*hello, "SETNAME", name)]
     questions = _QUESTIONS + [("CONFIG", "GET", each) for each in _DURABLE if durable]
     replies = yield start + select + questions + _LESSON
+    pushes = endpoint.protocol >= 3
     if isinstance(replies[0], hiredis.ReplyError) and _speaks_no_hello(str(replies[0])):
+        pushes = False
         start = [("AUTH", *login)] if login else []
         naming: list[Words] = [("CLIENT", "SETNAME", name)]
         replies = yield start + naming + select + questions + _LESSON
@@ -70,7 +76,8 @@ def greet(endpoint: Endpoint, *, durable: bool = False) -> Greeting:
     for reply in replies[:steps]:
         if isinstance(reply, hiredis.ReplyError):
             return Failure(condition_of(str(reply)), str(reply))
-    return _identity(*replies[steps : steps + len(questions)])
+    identity = _identity(*replies[steps : steps + len(questions)])
+    return replace(identity, pushes=pushes) if isinstance(identity, Identity) else identity
 
 
 def _speaks_no_hello(error: str) -> bool:
@@ -96,6 +103,7 @@ def _identity(info: Any, memory: Any, time: Any, *settings: Any) -> Identity | F
         shown_us=_microseconds(time),
         evicts=policy if bounded else "",
         durable=bool(settings) and _told(settings) == _DURABLE,
+        clustered=facts.get("redis_mode", facts.get("server_mode")) == "cluster",
     )
 
 

@@ -21,6 +21,16 @@ def released_key(name: str, token: str) -> str:
     return f"{lock_key(name)}:x:{token}"
 
 
+def queue_key(name: str) -> str:
+    """Return the key of those who wait for the lock, by stamp."""
+    return f"{lock_key(name)}:q"
+
+
+def leases_key(name: str) -> str:
+    """Return the key that says until when each of them counts as alive."""
+    return f"{lock_key(name)}:w"
+
+
 def mark_key(name: str) -> str:
     """Return the key that holds the highest fence that a node has accepted for the lock."""
     return f"{lock_key(name)}:f"

@@ -6,6 +6,7 @@ be one reply off.
 """
 
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import hiredis
@@ -41,6 +42,7 @@ class Link:
         "awaiting",
         "greeted",
         "node",
+        "on_push",
         "outbox",
         "peer",
     )
@@ -54,6 +56,8 @@ class Link:
         """Who waits for a reply, in the order of writing."""
         self.greeted: Identity | Failure | None = None
         """How the greeting ended; None while it lasts."""
+        self.on_push: Callable[[Link, list[Any]], object] | None = None
+        """Who wants to hear what the server says unasked."""
         self._reader = hiredis.Reader(notEnoughData=NOTHING)
         self._greeting = greet(endpoint, durable=durable)
         self._heard: list[Any] = []
@@ -82,6 +86,8 @@ class Link:
                 awaiting.popleft().answer(self, reply)
                 continue
             if isinstance(reply, hiredis.PushNotification):
+                if self.on_push is not None:
+                    self.on_push(self, reply)
                 continue
             if self.greeted is None:
                 self._greet(reply)

@@ -33,8 +33,8 @@ class Peer:
         return self.clock.jump(shown_us, sent, self.heard_at)
 
     def ending(self, until: float) -> bytes:
-        """Return the last words of everything but a release: the database, and until when it is
-        worth doing, by the node's own clock.
+        """Return the last words of everything: the database, and until when it is worth doing, by
+        the node's own clock. A release is always worth it.
         """
         return b"%s$13\r\n%013d\r\n" % (self._db, self.clock.deadline_ms(until))
 

@@ -170,9 +170,7 @@ class Round:
         return True
 
     def finish(self, packed: bytes, peer: Peer) -> bytes:
-        """Return a packed command with its last words, which only a release does without."""
-        if self.command.verb is Verb.RELEASE:
-            return packed
+        """Return a packed command with its last words."""
         return packed + peer.ending(self.until)
 
     def may_repeat(self, node: int) -> bool:

@@ -4,6 +4,7 @@
 - `lua/verbs/`: what may be said about a lock
 - `lua/node/`: what may be said about a node
 - `lua/guard.lua`, `lua/fence.lua`: what all that can create a lock's key has in common
+- `lua/queue.lua`: who waits for a lock, and how it is handed over
 - `lua/marker.lua`: what all that is about a node has in common
 """
 
@@ -35,16 +36,22 @@ def assemble(*parts: str) -> Script:
     return Script(text, sha)
 
 
+_NEEDED = {
+    Verb.REQUEST: ("guard", "fence", "queue"),
+    Verb.WAIT: ("guard", "queue"),
+    Verb.RAISE: ("guard", "fence"),
+    Verb.RENEW: ("guard", "fence"),
+    Verb.RELEASE: ("guard", "queue"),
+    Verb.INSPECT: ("guard",),
+}
+"""What each verb needs, besides the kind."""
+
+
 def _kind(kind: str) -> dict[Verb, Script]:
-    """Return the scripts for one kind of lock. Releasing creates nothing, and needs no guard."""
+    """Return the scripts for one kind of lock."""
     return {
-        verb: assemble(
-            *(("guard", "fence") if verb is not Verb.RELEASE else ()),
-            f"kinds/{kind}",
-            f"verbs/{verb.value}",
-        )
-        for verb in Verb
-        if verb.is_about_a_lock
+        verb: assemble(f"kinds/{kind}", *needed, f"verbs/{verb.value}")
+        for verb, needed in _NEEDED.items()
     }
 
 

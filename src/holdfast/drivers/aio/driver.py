@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...core.effects import Ask, Flow, Sleep
+from ...core.effects import Ask, Flow, Listen, Sleep
 from ...errors import ClientClosed
 from .. import clock
 from ..fleet import Fleet
@@ -30,6 +30,7 @@ class AsyncDriver:
 
     def reset(self) -> None:
         """Start with fresh connections; a forked child does, and leaves its parent's alone."""
+        self._fleet.post.reset()
         self._hubs: dict[asyncio.AbstractEventLoop, Hub] = {}
         self._here = threading.local()
 
@@ -52,7 +53,12 @@ class AsyncDriver:
                         finally:
                             asked.end()
                     elif isinstance(effect, Sleep):
-                        await asyncio.sleep(effect.until - clock.now())
+                        if effect.mail is None:
+                            await asyncio.sleep(effect.until - clock.now())
+                        else:
+                            await hub.rest(effect.until, effect.mail)
+                    elif isinstance(effect, Listen):
+                        await hub.listen(effect.until)
                     else:
                         hub.tell(effect.command, clock.now())
                 except BaseException as interruption:  # noqa: BLE001  # thrown into the flow
@@ -101,6 +107,6 @@ class AsyncDriver:
         hubs, self._hubs = self._hubs, {}
         for other, hub in hubs.items():
             if other is not loop and not other.is_closed():
-                other.call_soon_threadsafe(hub.close)
+                other.call_soon_threadsafe(hub.leave)
         if loop in hubs:
             await hubs[loop].end()

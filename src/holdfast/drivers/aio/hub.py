@@ -1,8 +1,12 @@
 """A loop's connections, its open rounds and their deadlines."""
 
 import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
 
 from ...core.effects import Ask, Command
+from ...core.place import Mail
 from ...errors import ClientClosed
 from ...wire import commands
 from ...wire.round import Round
@@ -54,6 +58,10 @@ class Hub:
         self._deadlines: dict[int, dict[Asked, None]] = {}
         self._next = 0
         self._closed = False
+        self._closing = False
+        self._listens_at = -1.0
+        """When to see next whether calls can be heard."""
+        self._post = fleet.post
         self._alarm: asyncio.TimerHandle | None = None
 
     async def meet(self, timeout: float) -> None:
@@ -96,6 +104,72 @@ class Hub:
         round_, packed = Round(command), commands.pack(command)
         for channel in self.channels:
             channel.post(round_, packed, now)
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    def hear(self) -> None:
+        """Hear calls on the connections to all nodes, from here on.
+
+        Whoever waits while the client is closed leaves the line first.
+        """
+        if self._closing or self._closed:
+            raise ClientClosed("the client is closed")
+        if self._listens_at < 0:
+            self._post.start_listening()
+        if self._listens_at < 0 or not self._post.heard:
+            now = clock.now()
+            if now >= self._listens_at:
+                self._listens_at = now + clock.NAP
+                for channel in self.channels:
+                    channel.listen(now)
+
+    async def listen(self, until: float) -> None:
+        """Hear calls, and wait until it is known of every node whether they can be heard."""
+        bell = asyncio.Event()
+        ring = self._ringing(bell.set)
+        self._post.on_ear.append(ring)
+        try:
+            self.hear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(until - clock.now()):
+                    while not self._post.settled:
+                        await bell.wait()
+                        bell.clear()
+        finally:
+            self._post.on_ear.remove(ring)
+
+    def _ringing(self, wake: Callable[[], object]) -> Callable[[], object]:
+        """Return what calls something on this loop, from any thread."""
+        here = threading.get_ident()
+
+        def ring() -> None:
+            if threading.get_ident() == here:
+                wake()
+            else:  # another loop of this client has heard it
+                with contextlib.suppress(RuntimeError):  # ours is closed
+                    self.loop.call_soon_threadsafe(wake)
+
+        return ring
+
+    async def rest(self, until: float, mail: Mail) -> None:
+        """Wait until then, or until there is mail."""
+        self.hear()
+        over: asyncio.Future[None] = self.loop.create_future()
+
+        def wake() -> None:
+            if not over.done():
+                over.set_result(None)
+
+        mail.ring = self._ringing(wake)  # first: whoever puts something after we looked rings
+        alarm = self.loop.call_later(max(until - clock.now(), 0.0), wake)
+        try:
+            if not mail.news:
+                await over
+        finally:
+            mail.ring = None
+            alarm.cancel()
+        if self._closing:
+            raise ClientClosed("the client is closed")
 
     # -- deadlines: one timer for all of them, in ticks -------------------------------------------
 
@@ -141,8 +215,21 @@ class Hub:
         self._deadlines.clear()
         self._look()
 
+    def leave(self) -> None:
+        """Let those who wait leave the line, and close soon after."""
+        self._closing = True
+        self._post.wake()
+        self.loop.call_later(GRACE, self.close)
+
     async def end(self) -> None:
-        """Close, and wait until nothing of ours runs on the loop any more."""
+        """Close, and wait until nothing of ours runs on the loop any more.
+
+        Those who wait are given a moment to leave the line.
+        """
+        self._closing, deadline = True, clock.now() + GRACE
+        self._post.wake()
+        while self._post.expecting and clock.now() < deadline:
+            await asyncio.sleep(0)
         opening = [carrier.opening for carrier in self._carriers if carrier.opening is not None]
         self.close()
         await asyncio.gather(*opening, return_exceptions=True)

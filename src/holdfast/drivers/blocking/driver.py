@@ -6,14 +6,19 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...core.effects import Ask, Effect, Flow, Sleep, Tell
+from ...core.effects import Ask, Command, Effect, Flow, Listen, NodeCommand, Sleep, Tell, Verb
+from ...errors import ClientClosed
 from .. import clock
 from ..fleet import Fleet
 from ..roster import Roster
+from .bell import Bell
 from .line import Line
 from .pool import Pool
 
 T = TypeVar("T")
+
+LEAVING = 0.001
+"""Seconds between looks whether those who wait have left the line, when a client is closed."""
 
 
 class BlockingDriver:
@@ -27,10 +32,12 @@ class BlockingDriver:
         self._connections = connections
         self._node_timeout = node_timeout
         self._pool = Pool(self._new_line, connections)
+        self._closing = False
 
     def reset(self) -> None:
         """Start with fresh lines; a forked child does, and leaves its parent's sockets alone."""
-        closed = self._pool.closed
+        self._fleet.post.reset()
+        closed, self._closing = self._pool.closed, False
         self._pool = Pool(self._new_line, self._connections)
         self._pool.closed = closed
 
@@ -63,12 +70,12 @@ class BlockingDriver:
             effect: Effect = next(flow)
             while True:  # until the flow ends: its waits are bounded by its effects
                 try:
-                    if isinstance(effect, Sleep):
+                    if isinstance(effect, Sleep | Listen):
                         # Before it is returned, so that no interruption can return it twice.
                         returned, line = line, None
                         if returned is not None:
                             pool.give_back(returned)
-                        time.sleep(max(effect.until - clock.now(), 0.0))
+                        self._rest(effect)
                         line = pool.take()
                     else:
                         line = line or pool.take()
@@ -79,8 +86,10 @@ class BlockingDriver:
                             tally = effect.tally
                             if tally.granted + tally.against < tally.nodes:
                                 pool.note(effect.command, line)
+                                self._pass_on(effect.command, line)
                         else:
                             line.tell(effect.command, clock.now())
+                            self._pass_on(effect.command, line)
                         if pool.stragglers:
                             pool.follow(effect.command, line)
                         if unwinding:
@@ -105,10 +114,58 @@ class BlockingDriver:
             if returned is not None:
                 pool.give_back(returned)
 
+    def _pass_on(self, command: Command | NodeCommand, line: Line) -> None:
+        """Let the keeper say a release, too, if it stands in line here: nobody may come again."""
+        if command.verb is Verb.RELEASE and isinstance(command, Command):
+            line.turn(0)  # a connection may have broken meanwhile
+            if line.queued:
+                self._fleet.unsaid.append(command)
+                self._fleet.on_unsaid()
+
+    def _rest(self, effect: Sleep | Listen) -> None:
+        """Wait until then, or until there is mail, or it is known whether it can be heard.
+
+        Whoever waits while the client is closed leaves the line first.
+        """
+        if self._closing:
+            raise ClientClosed("the client is closed")
+        if isinstance(effect, Listen):
+            self._listen(effect.until)
+        elif effect.mail is None:
+            time.sleep(max(effect.until - clock.now(), 0.0))
+        else:
+            bell, mail = Bell(), effect.mail
+            mail.ring = bell.ring  # first: whoever puts something after we looked rings
+            try:
+                if not mail.news:
+                    bell.wait(max(effect.until - clock.now(), 0.0))
+            finally:
+                mail.ring = None
+        if self._closing:
+            raise ClientClosed("the client is closed")
+
+    def _listen(self, until: float) -> None:
+        """Let the keeper listen, and wait until it does."""
+        post, bell = self._fleet.post, Bell()
+        post.on_ear.append(bell.ring)
+        try:
+            post.wanted = True
+            if post.begin is not None:
+                post.begin()
+            while not post.settled and (left := until - clock.now()) > 0:
+                bell.wait(left)
+        finally:
+            post.on_ear.remove(bell.ring)
+
     def wait_for(self, bell: threading.Event, until: float) -> None:
         """Wait until the bell rings, or until then, or for a while."""
         bell.wait(min(max(until - clock.now(), 0.0), clock.NAP))
 
     def close(self) -> None:
         """Close all connections. Leases that are held lapse by themselves."""
+        post, deadline = self._fleet.post, clock.now() + self._node_timeout
+        self._closing = True
+        post.wake()
+        while post.expecting and clock.now() < deadline and not self._pool.closed:
+            time.sleep(LEAVING)
         self._pool.close()

@@ -84,11 +84,14 @@ class Line:
             channel.post(round_, packed, now)
         self.consistent = True
 
+    @property
+    def queued(self) -> bool:
+        """True if something stands in line for a connection that is on its way."""
+        return any(channel.queued for channel in self.channels)
+
     def drain(self, until: float) -> None:
         """Give connections until then to take what they were told."""
-        while any(carrier.unsent for carrier in self.carriers) or any(
-            channel.queued for channel in self.channels
-        ):
+        while any(carrier.unsent for carrier in self.carriers) or self.queued:
             if (left := until - clock.now()) <= 0:
                 break
             self.turn(left)

@@ -23,6 +23,7 @@ from collections.abc import Callable
 from ...core.effects import Command, NodeCommand, Verb
 from ...errors import ClientClosed
 from .. import clock
+from .bell import Bell
 from .line import Line
 
 MOST_STRAGGLERS = 10_000
@@ -30,19 +31,6 @@ MOST_STRAGGLERS = 10_000
 
 LOOK_AGAIN = 0.5
 """Seconds. Lines that come back wake a waiter; one that was lost to an exception cannot."""
-
-
-class _Waiter:
-    """A thread that waits for a line, and its bell: a lock that it cannot take until it is rung.
-
-    Not a `threading.Condition`: an exception inside its `wait()` leaves its lock unlocked.
-    """
-
-    __slots__ = ("__weakref__", "bell")
-
-    def __init__(self) -> None:
-        self.bell = threading.Lock()
-        self.bell.acquire()
 
 
 class Pool:
@@ -55,8 +43,8 @@ class Pool:
         # Weak: a line lost to an exception at the wrong moment must not count for ever.
         self._all: weakref.WeakSet[Line] = weakref.WeakSet()
         self._making = threading.RLock()  # a signal handler may use the client, too
-        self._waiting: deque[weakref.ref[_Waiter]] = deque()
-        """Who waits for a line, in order. Weak, as above."""
+        self._waiting: deque[weakref.ref[Bell]] = deque()
+        """Whom to ring for a line, in order. Weak, as above."""
         self.stragglers: OrderedDict[str, tuple[weakref.ref[Line], ...]] = OrderedDict()
         """The lines on which requests of a lease were left unanswered, by its token."""
         self.closed = False
@@ -74,7 +62,7 @@ class Pool:
         return self._wait()
 
     def _wait(self) -> Line:
-        waiter = _Waiter()
+        waiter = Bell()
         me = weakref.ref(waiter)
         self._waiting.append(me)  # first: whoever returns a line after we looked sees us
         rung = True
@@ -84,14 +72,14 @@ class Pool:
                     line = self._find()
                     if line is not None:
                         return line
-                rung = waiter.bell.acquire(timeout=LOOK_AGAIN)
+                rung = waiter.wait(LOOK_AGAIN)
         finally:
             with contextlib.suppress(ValueError):
                 self._waiting.remove(me)
             self._ring()  # there may be a line for the next one as well
         raise ClientClosed("the client is closed")
 
-    def _first(self) -> "_Waiter | None":
+    def _first(self) -> Bell | None:
         """Return who has waited longest, striking out those that are lost."""
         while True:  # until somebody is there, or nobody is left
             try:
@@ -121,8 +109,7 @@ class Pool:
         """Wake whoever has waited longest, to look for a line."""
         waiter = self._first()
         if waiter is not None:
-            with contextlib.suppress(RuntimeError):  # it was rung before, and is about to look
-                waiter.bell.release()
+            waiter.ring()
 
     def give_back(self, line: Line) -> None:
         """Return a line, after telling what it owes."""

@@ -12,9 +12,13 @@ local LOOK_AGAIN = 1000
 -- Milliseconds after which somebody looks whether keys were lost behind the marker's back. A marker
 -- that comes back after it was away has not been looked at for longer.
 
--- The node's clock, in microseconds. Numbers of that size are exact.
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
+local now
+-- What the node's clock showed when the script looked, in microseconds. Such numbers are exact.
+
+local function look_at_clock()
+  local time = redis.call('TIME')
+  now = time[1] * 1000000 + time[2]
+end
 
 -- -> nil, the floor of the node's fences and the highest that its clock ever showed, or the reply
 -- that says why not

@@ -1,4 +1,5 @@
 -- kind: exclusive. The key is a string whose value is the holder's token: SET key token NX PX ttl.
+-- While it is only reserved for somebody, a sign stands before the token.
 --
 -- A kind answers with a table { err = ... } where the server refused a command, and every verb
 -- returns such a table as it is: conditions like WRONGTYPE or OOM reach the client under their own
@@ -6,13 +7,17 @@
 
 local MINE, OTHER, FREE = 1, 0, -1
 
--- Whose is it? -> MINE | OTHER | FREE, or an error
+local PROMISED = '~'
+
+-- Whose is it? -> MINE | OTHER | FREE, or an error; and true if it is only reserved
 local function whose(key, token)
   local value = redis.pcall('GET', key)
   if type(value) == 'table' then return value end
   if not value then return FREE end
   if value == token then return MINE end
-  return OTHER
+  local reserved = string.sub(value, 1, 1) == PROMISED
+  if reserved and string.sub(value, 2) == token then return MINE, true end
+  return OTHER, reserved
 end
 
 -- Take it if it is free, for ttl milliseconds. -> true | false, or an error
@@ -20,6 +25,17 @@ local function take(key, token, ttl)
   local reply = redis.pcall('SET', key, token, 'NX', 'PX', ttl)
   if type(reply) == 'table' and reply.err then return reply end
   return reply and true or false
+end
+
+-- Reserve it for somebody if it is free, for ttl milliseconds. -> true | false, or an error
+local function reserve(key, token, ttl)
+  return take(key, PROMISED .. token, ttl)
+end
+
+-- Take what is only reserved, for ttl milliseconds. -> OK, or an error
+local function seize(key, token, ttl)
+  local reply = redis.pcall('SET', key, token, 'PX', ttl)
+  return reply.err and reply or true
 end
 
 -- Give it the full ttl again; it is known to be ours.

@@ -6,14 +6,16 @@
 
 local key, max_ttl = KEYS[1], ARGV[2]
 
-local refusal, floor, highest = guard(KEYS[#KEYS], max_ttl, ARGV[3], ARGV[6], ARGV[7])
+look_at_clock()
+local refusal, floor, highest = guard(KEYS[#KEYS], max_ttl, ARGV[3], ARGV[8], ARGV[9])
 if refusal then return refusal end
 
-local owner = whose(key, ARGV[4])
+local owner, reserved = whose(key, ARGV[6])
 if type(owner) == 'table' then return owner end
+if reserved then owner = OTHER end
 if owner ~= MINE then return { owner, now, remaining(key) } end
 
-local mark = accept(KEYS[2], ARGV[5], floor, highest, max_ttl)
+local mark = accept(KEYS[2], ARGV[7], floor, highest, max_ttl)
 if type(mark) == 'table' then return mark end
 if mark == 0 then return { GRANTED, now, 0 } end
 return { OUTBID, now, mark }
