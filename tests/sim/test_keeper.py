@@ -11,8 +11,9 @@ from holdfast.core.clocks import Clocks
 from holdfast.core.outcomes import Acquired, LossReason, Lost, Released
 from holdfast.core.tally import quorum_of
 from holdfast.testing import SHIPPED, Protocol
+from holdfast.testing.broken import Broken
 from holdfast.testing.client import SimClient
-from holdfast.testing.laws import Broken, Laws
+from holdfast.testing.laws import Laws
 from holdfast.testing.lease import Owner, SimLease
 from holdfast.testing.mutants import mutants
 from holdfast.testing.network import Path
@@ -49,7 +50,7 @@ class Stage:
     # -- the source of tokens ---------------------------------------------------------------------
 
     def token(self) -> str:
-        return self.world.token()
+        return self.client.process.inbox.token()
 
     def stamp(self) -> int:
         return self._worker.process.clocks.stamp(self.now)

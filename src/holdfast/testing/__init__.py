@@ -18,11 +18,14 @@
 - `store.py`, `lua.py`, `server.py`: the shipped scripts over a model of the server
 - `node.py`, `network.py`, `driver.py`: nodes and connections that fail, the driver that runs flows
 - `client.py`, `process.py`: clients, whose processes and threads are paused and killed
+- `inbox.py`: how they are called when it is their turn, late or never
 - `worker.py`, `keeper.py`, `lease.py`: what their two threads do, and what they have in common
 - `scenario.py`: how large a world is and what may befall it; `faults.py` makes it happen to nodes,
   connections and clients, `forgetting.py` to nodes' memories, `timekeeping.py` to their clocks
-- `laws.py`: what must always hold; `simulation.py` runs one seed and checks them
-- `protocol.py`, `mutants.py`: other flows, and planted bugs, which must be found
+- `laws.py`: what must always hold, and `line.py`: for those who wait; `simulation.py` runs one seed
+  and checks them
+- `protocol.py`, `planting.py`, `mutants.py`, `queue_mutants.py`: other flows, and planted bugs,
+  which must be found
 - `python -m holdfast.testing --help`, or `make sim`
 
 Importing this package loads none of them; what runs Lua needs the extra `testing`:

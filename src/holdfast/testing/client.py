@@ -1,11 +1,12 @@
 """A simulated client: a process with a worker and a keeper, each with connections of its own."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from ..core.clocks import Clocks
 from ..core.terms import Terms
 from .driver import Channel
+from .inbox import Inbox
 from .keeper import SimKeeper
 from .laws import Laws
 from .network import Path
@@ -29,11 +30,15 @@ class SimClient:
         protocol: Protocol,
         terms: Callable[..., Terms],
         laws: Laws,
+        deaf: Collection[int] = (),
+        lost: float = 0.0,
     ) -> None:
+        """Be a client. Nodes to which it is `deaf` cannot call it, and some calls get `lost`."""
         self.name = name
         self._protocol = protocol
         self.process = Process(world, name, clock, clocks)
         self.keeper = SimKeeper(Thread(self.process, f"{name}'s keeper"), protocol, laws)
+        self.process.inbox = Inbox(self.keeper.thread, deaf=deaf, lost=lost)
         self.worker = Worker(Thread(self.process, name), self.keeper, protocol, terms, laws)
 
     def connect(
@@ -43,6 +48,12 @@ class SimClient:
         channel = partial(Channel, connect=self._protocol.connection, durable=durable)
         for thread in self.process.threads:
             thread.channels += [channel(thread, node, path(), path()) for node in nodes]
+
+    def kill(self, unnoticed: float) -> None:
+        """End its process. Nodes find out, in so many seconds or later, that nobody is there."""
+        self.process.kill()
+        for channel in self.channels:
+            channel.abandon(unnoticed)
 
     @property
     def channels(self) -> list[Channel]:

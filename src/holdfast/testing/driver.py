@@ -10,14 +10,20 @@ from functools import partial
 from typing import Any
 
 from ..core.clocks import NodeClock
-from ..core.effects import Ask, Effect, Flow, Sleep, Tell
+from ..core.effects import Ask, Effect, Flow, Listen, Sleep, Tell
+from ..core.place import Mail
 from ..core.votes import Condition, Verdict, failed
 from ..wire.round import Round
+from .inbox import Inbox
 from .network import Connection, Path
 from .node import SimNode
 from .process import Thread
 
 _BACKOFF = 0.05
+
+_LISTEN_AGAIN = 0.2
+"""Seconds after which a broken connection is opened again for calls alone."""
+
 _BROKEN = failed(Condition.BROKEN)
 
 
@@ -47,19 +53,52 @@ class Channel:
         self._node = node
         self._connect = partial(connect, thread.world, self, node, durable=durable)
         self._retry_at = 0.0
+        self._listening = False
 
     def __str__(self) -> str:
         return f"{self._thread.name} ↔ {self._node}"
 
     def post(self, round_: Round) -> None:
         """Say something to the node, connecting if need be."""
+        connection = self._open()
+        if connection is None:
+            self.taint(round_)
+            round_.count(self._node.number, _BROKEN)
+        else:
+            connection.post(round_)
+
+    def _open(self) -> Connection | None:
+        """Return the connection, a new one if need be; None if it is too early for that."""
         if self.connection is None or self.connection.broken:
             if self._thread.world.now < self._retry_at:
-                self.taint(round_)
-                round_.count(self._node.number, _BROKEN)
-                return
+                return None
             self.connection = self._connect()
-        self.connection.post(round_)
+            if self._listening:
+                self.connection.listen()
+        return self.connection
+
+    def listen(self) -> None:
+        """Hear calls from here on, on this connection and those to come."""
+        if not self._listening:
+            self._listening = True
+            if self.connection is not None and not self.connection.broken:
+                self.connection.listen()
+            else:
+                self._listen_again()
+
+    def _listen_again(self) -> None:
+        if self._open() is None:
+            self._thread.at(self.now() + _LISTEN_AGAIN, self._listen_again)
+
+    @property
+    def inbox(self) -> Inbox:
+        """Where the thread's process is called."""
+        return self._thread.process.inbox
+
+    def abandon(self, unnoticed: float) -> None:
+        """Let the node notice, in so many seconds or later, that the process is dead."""
+        if self.connection is not None and not self.connection.broken:
+            self.connection.abandon(unnoticed)
 
     def owes(self, token: str) -> bool:
         """True if the node has not answered something that was said in this token's name."""
@@ -79,6 +118,9 @@ class Channel:
                 self.post(round_)
             else:
                 round_.count(self._node.number, _BROKEN)
+        if self._listening:
+            self.inbox.away(self._node.number)
+            self._thread.at(self.now() + _LISTEN_AGAIN, self._listen_again)
         self.heard()
 
     def taint(self, round_: Round) -> None:
@@ -121,6 +163,7 @@ class SimDriver:
         self._flow: Flow[Any] | None = None
         self._done: Callable[[Any], None] = lambda _: None
         self._round: Round | None = None
+        self._mail: Mail | None = None
         self._turn = 0
 
     @property
@@ -169,10 +212,34 @@ class SimDriver:
             return
         self._turn += 1
         turn = self._turn
-        if isinstance(effect, Sleep):
-            self.thread.at(effect.until, lambda: self._over(turn))
-        else:
+        if isinstance(effect, Ask):
             self._ask(effect, turn)
+            return
+        self.thread.at(effect.until, lambda: self._over(turn))
+        if isinstance(effect, Listen):
+            self._listen()
+        elif isinstance(effect, Sleep) and effect.mail is not None:
+            self._await(effect.mail)
+
+    def _await(self, mail: Mail) -> None:
+        """Go on when there is mail."""
+        self._mail, mail.ring = mail, partial(self._soon, self._turn)
+        if mail.news:
+            self._soon(self._turn)
+
+    def _soon(self, turn: int) -> None:
+        """Go on after what happens at this moment, when the thread runs."""
+        self.thread.at(self.thread.now(), lambda: self._over(turn))
+
+    def _listen(self) -> None:
+        """Let the keeper listen, and go on when it does."""
+        self.thread.process.inbox.on_ear.append(self._look_at_ears)
+        self.thread.process.inbox.listen()
+        self._look_at_ears()
+
+    def _look_at_ears(self) -> None:
+        if self.thread.process.inbox.settled:
+            self._soon(self._turn)
 
     def _ask(self, effect: Ask, turn: int) -> None:
         now = self.thread.now()
@@ -203,3 +270,9 @@ class SimDriver:
         if self._round is not None:
             self._round.open = False
             self._round = None
+        if self._mail is not None:
+            self._mail.ring = None
+            self._mail = None
+        ears = self.thread.process.inbox.on_ear
+        if self._look_at_ears in ears:
+            ears.remove(self._look_at_ears)

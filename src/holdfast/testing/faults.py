@@ -12,6 +12,9 @@ from .world import World
 KILLED = 0.3
 """How likely a client dies that might."""
 
+VANISHED = 0.3
+"""How likely its nodes do not notice that for a while: its machine has died with it."""
+
 BLACKOUTS = 0.15
 """The part of crashes that befall all nodes at once, where nodes forget."""
 
@@ -54,6 +57,8 @@ class Nemesis:
             node.resume()
         self._timekeeping.heal()
         for client in self._clients:
+            client.process.inbox.lost = 0.0
+            client.worker.is_brief = True
             for channel in client.channels:
                 channel.there.heal()
                 channel.back.heal()
@@ -182,7 +187,7 @@ class Nemesis:
         if number == 0 or random.random() > KILLED or not client.process.alive:
             return
         self._note(f"{client.name} is killed")
-        client.process.kill()
+        client.kill(self._length() if random.random() < VANISHED else 0.0)
         if self._scenario.wild or not self._scenario.unsteady:
             heir = self._clients[number] = self._spawn(f"{client.name}'s heir")
             self._world.after(self._length(), heir.worker.start)

@@ -4,8 +4,8 @@
   own clock
 - **no revival**: a lease that has ended on its holder's clock never comes back
 - **release frees**: when a release says FREED, fewer than a quorum of nodes still have the token;
-  and when an attempt is over, every node that has its token, or will get it, has been told to drop
-  it, unless the connection broke
+  and when an attempt is over, every node that has its token, has reserved the lock for it, or will
+  get it, has been told to drop it, unless the connection broke
 - **released is released**: once a release is over, no node has its token again without a release
   on its way: no renewal brings it back, unless a connection broke
 - **loss is told in time**: a lease that ends without a release is called lost, once, by the end of
@@ -14,17 +14,31 @@
   keeper was paused until shortly before; and no warning names an end that has been put off
 - **renewal only for the living**: nothing is renewed for an owner that has died, so that its lock
   is free a ttl later, wherever no renewal was under way
-- **too late is too late**: a node grants nothing after the time until which its sender waits for
-  it, as well as that one knows the node's clock; and a node whose clock is right calls nothing late
-  that its sender waits for
+- **too late is too late**: a node grants nothing, and takes nobody into its queue, after the time
+  until which its sender waits for it, as well as that one knows the node's clock; and a node whose
+  clock is right calls nothing late that its sender waits for
 - **who forgot abstains**: where there is a guard, a node that has lost something from its memory
-  grants nothing, and repairs nothing, until all that it may have forgotten has ended by its clock
+  grants nothing, repairs nothing and reserves nothing, also when it hands over, until all that it
+  may have forgotten has ended by its clock
+- **a call is no lease**: a client relies on a lease only if a quorum has granted requests that were
+  sent at or after the moment from which its validity counts
+- **first come, first served**: once a waiter has heard that it is in the queues of a quorum, nobody
+  who begins to acquire after that gets a lease before it has left; and no node takes it out of line
+  before its time. When exactly that binds is said in `line.py`
+- **who leaves is gone**: when a wait is over, every node that has the waiter in line, or will, has
+  been told that it leaves; once a node has executed that, it does not have it in line again. Unless
+  a connection broke
+- **waits end in time**: nobody gives up before the end of its wait; and nobody whose thread runs
+  goes on for longer after it than a round, and those in which a fence is raised
+- **nobody waits for ever**: after everything has healed, everybody who goes on waiting acquires,
+  within the time that `Scenario.served` states
 - **F1**: no two leases have the same fence
 - **F2**: if one lease was granted before another was asked for, the other's fence is greater
 - **progress**: after everything has healed, somebody acquires
 
-F1 and F2 need no clock to be right; the others do. They need that what a node has accepted is kept,
-or that there is a guard.
+F1 and F2 need no clock to be right, and neither does what is said of calls, of coming first and of
+leaving; the others do. F1 and F2 need that what a node has accepted is kept, or that there is a
+guard. What is said of calls and of waits binds flows that stand in line.
 """
 
 from bisect import bisect_left
@@ -38,17 +52,26 @@ from ..core.outcomes import Endangered, Kept, LossReason, Lost, Released
 from ..core.tally import quorum_of
 from ..core.validity import RATE_ERROR
 from ..wire.keys import lock_key
+from ..wire.who import SECRET_DIGITS
+from .broken import Broken
 from .lease import SimLease
+from .line import SLACK, Line
 from .network import Message, describe
-from .node import SimNode
+from .node import PROMISED, SimNode
 from .process import Thread
 from .world import World
 
-SLACK = 1e-6
-"""Seconds: what happens at a time happens by then, however numbers are rounded."""
-
 LATE = -3
 """What a node answers that was asked too late."""
+
+GRANTED, RESERVED = 1, 4
+"""What it answers that gives the lock, and that has it ready."""
+
+POLLED_MS = 300
+"""For how long a node reserves the lock at the least for somebody who polls: see `queue.lua`."""
+
+WORTH_DOING = (Verb.REQUEST, Verb.WAIT, Verb.RAISE)
+"""What a node must not do at all if it is too late."""
 
 MOMENT = 0.005
 """Seconds after which a key whose ttl has ended is surely gone: servers count milliseconds."""
@@ -57,10 +80,6 @@ FOR_WANT_OF_RENEWAL = (
     LossReason.EXPIRED, LossReason.UNREACHABLE, LossReason.FORGOTTEN, LossReason.MAX_HOLD,
 )  # fmt: skip
 """Losses that come with the end of the validity, and can be seen coming."""
-
-
-class Broken(AssertionError):
-    """A law was broken; the world stops here."""
 
 
 class Laws:
@@ -85,6 +104,8 @@ class Laws:
         self.renewed = 0
         """How often a keeper has renewed a lease."""
         self.lost = 0
+        self.line = Line(world, nodes, name, outside=outside)
+        """Those who wait."""
         self._world = world
         self._nodes = nodes
         self._key = lock_key(name).encode()
@@ -106,17 +127,23 @@ class Laws:
             node.after_execution = self._executed
 
     def _has(self, node: SimNode, token: str) -> bool:
+        """True if a node has the token, and has not only reserved the lock for it."""
         return node.store.value(self._key) == token.encode()
+
+    def _token(self, node: SimNode) -> bytes:
+        """Return the token that a node has, or has reserved the lock for; nothing, if none."""
+        return (node.store.value(self._key) or b"").removeprefix(PROMISED)
 
     def _kept(self, node: SimNode, token: str) -> bool:
         """True if a node has the token, and not because an older memory has brought it back."""
-        return self._has(node, token) and token.encode() not in node.brought_back
+        return self._token(node) == token.encode() and token.encode() not in node.brought_back
 
     # -- who holds it -----------------------------------------------------------------------------
 
     def begin(self, lease: SimLease) -> None:
         """A client has acquired the lock."""
         self.acquired += 1
+        self.line.confirmed(lease)
         if self._fenced:
             self._check_fence(lease)
         self._watched = [
@@ -256,10 +283,14 @@ class Laws:
             connection = channel.connection
             if not node.up or connection is None or connection.broken:
                 continue
-            coming = connection.carries_request(token)
-            told = connection.told_release(token)
-            tainted = (token, node.number) in thread.tainted
-            if (self._kept(node, token) or coming) and not told and not tainted:
+            if connection.told_release(token) or (token, node.number) in thread.tainted:
+                continue
+            waits = self.line.has(node, token) or connection.carries(Verb.WAIT, token)
+            if waits and token.encode() not in node.brought_back:
+                raise Broken(
+                    f"who leaves is gone: {thread.name} gave up {token[:6]}, {node} was not told"
+                )
+            if self._kept(node, token) or connection.carries(Verb.REQUEST, token):
                 raise Broken(
                     f"release frees: {thread.name} gave up {token[:6]}, and {node} was not told"
                 )
@@ -274,14 +305,28 @@ class Laws:
 
     def _executed(self, node: SimNode, message: Message, reply: Any) -> None:
         """A node has executed something."""
-        if self._outside:
-            pass
-        elif message.command is not None and _grants(message.command.verb, reply):
-            self._check_abstention(node)
-            self._check_lateness(node, message)
-        elif isinstance(reply, list) and reply[0] == LATE:
-            self._check_earliness(node, message)
+        command = message.command
+        if command is not None and isinstance(reply, list) and not self._outside:
+            if reply[0] == LATE:
+                self._check_earliness(node, message)
+            elif command.verb in WORTH_DOING or _repairs(command.verb, reply):
+                self._check_lateness(node, message)
+            hands_over = command.claim_ms and self._reserves(node, command.claim_ms)
+            if _grants(command.verb, reply) or hands_over:
+                self._check_abstention(node)
+        self.line.executed(node, message, reply)
         self._check_released(node)
+
+    def _reserves(self, node: SimNode, claim_ms: int) -> bool:
+        """True if a node has just reserved the lock for somebody in its line: so long is left."""
+        if not (node.store.value(self._key) or b"").startswith(PROMISED):
+            return False
+        token = self._token(node)
+        if token in node.brought_back and not node.steady:  # its clock may have stood still
+            return False
+        polls = token[SECRET_DIGITS:].startswith(b"-")
+        whole = max(claim_ms, POLLED_MS) if polls else claim_ms
+        return node.store.call(b"PTTL", self._key) == whole
 
     def _check_abstention(self, node: SimNode) -> None:
         if node.forgot_us is None or not self._abstention_us:
@@ -310,7 +355,7 @@ class Laws:
 
     def _check_released(self, node: SimNode) -> None:
         """What was released must not be brought back."""
-        token = node.store.value(self._key) or b""
+        token = self._token(node)
         lease = self._released.get(token)
         if lease is None or token in node.brought_back or self._is_tainted(lease, node):
             return
@@ -334,10 +379,12 @@ def _grants(verb: Verb, reply: Any) -> bool:
 
     Also if it accepted a fence, which only a node that may grant does.
     """
-    if not isinstance(reply, list):
-        return False
-    repaired = verb is Verb.RENEW and reply[0] == -1 and reply[2] == 1
-    return repaired or (verb in (Verb.REQUEST, Verb.RAISE) and reply[0] == 1)
+    given = verb in WORTH_DOING and reply[0] in (GRANTED, RESERVED)
+    return given or _repairs(verb, reply)
+
+
+def _repairs(verb: Verb, reply: list[Any]) -> bool:
+    return verb is Verb.RENEW and reply[0] == -1 and reply[2] == 1
 
 
 def _in_words(note: Noted) -> str:

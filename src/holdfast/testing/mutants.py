@@ -1,19 +1,18 @@
 """Planted bugs. Each must be found: a simulator that stops finding them has stopped working."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ..core.clocks import Clocks
 from ..core.effects import Ask, Tell
 from ..core.tally import Tally
-from ..core.validity import patience
 from ..core.votes import GRANTED
 from ..wire.peer import Peer
 from ..wire.round import Round
-from ..wire.scripts import SCRIPTS
 from .driver import SimDriver
 from .network import Connection
+from .planting import Mutant, forgetful, lua, plain, slow, stamps_of_one
 from .protocol import SHIPPED, Edit, Protocol, planted
+from .queue_mutants import queueing
 from .scenario import Scenario
 
 
@@ -52,52 +51,34 @@ class _NamesRun(Peer):
         self._db = b"$%d\r\n%s\r\n" % (len(run), run.encode())
 
 
-@dataclass(frozen=True)
-class Mutant:
-    """A planted bug, and the law that it breaks; `outside`: for those who look at outcomes only."""
-
-    name: str
-    law: str
-    protocol: Protocol
-    setting: Callable[[Scenario], Scenario] = lambda world: world
-    """What a world must be like for it to do harm, where that is rare."""
-    outside: bool = False
+def _drifting(world: Scenario) -> Scenario:
+    return replace(plain(world), drift=True)
 
 
-def _plain(world: Scenario) -> Scenario:
-    """Let nodes remember and clocks be right."""
+def _only_forgetful(world: Scenario) -> Scenario:
+    """Let nothing else go wrong, so that somebody is there to take what was forgotten."""
     return replace(
-        world, guard=False, durable=False, amnesia=False, flushes=False, swaps=False,
-        failovers=False, steps=False, freezes=False, races=False, unsteady=0, wild=False,
+        forgetful(world), clients=4, rolls=False, hangs=False, cuts=False, breaks=False,
+        pauses=False, starves=False, deaths=False, interrupts=False,
     )  # fmt: skip
 
 
-def _slow(world: Scenario) -> Scenario:
-    """Let some messages take long, and most of them not."""
-    delay = 0.02 * patience(0.5, world.ttl)
-    return replace(_plain(world), nodes=1, node_timeout=0.5, delay=delay, tail=0.1)
-
-
-def _drifting(world: Scenario) -> Scenario:
-    return replace(_plain(world), drift=True)
-
-
-def _forgetful(world: Scenario) -> Scenario:
-    """Let few nodes forget in most ways, and no client come late who would not have noticed."""
+def _cut_off(world: Scenario) -> Scenario:
+    """Let clients be cut off from some of many nodes, and others be there to contend."""
     return replace(
-        _plain(world), guard=True, nodes=min(world.nodes, 3), max_ttl=world.ttl, crashes=True,
-        amnesia=True, flushes=True, failovers=True, kills=False, latecomers=False,
+        plain(world), nodes=5, clients=5, cuts=True, crashes=False, rolls=False, hangs=False,
+        breaks=False, pauses=False, starves=False, kills=False, deaths=False, interrupts=False,
     )  # fmt: skip
 
 
 def _stepping(world: Scenario) -> Scenario:
-    return replace(_plain(world), guard=True, steps=True, unsteady=world.nodes)
+    return replace(plain(world), guard=True, steps=True, unsteady=world.nodes)
 
 
 def _lawless(world: Scenario) -> Scenario:
     """Let no clock be right, of several nodes."""
     nodes = max(3, world.nodes)
-    return replace(_plain(world), nodes=nodes, steps=True, unsteady=nodes, wild=True)
+    return replace(plain(world), nodes=nodes, steps=True, unsteady=nodes, wild=True)
 
 
 def mutants() -> list[Mutant]:
@@ -108,13 +89,14 @@ def mutants() -> list[Mutant]:
             "mutual exclusion",
             planted(
                 Edit(
-                    "acquire",
-                    "        if tally.verdict is Verdict.WON:\n",
-                    "        valid_until = now + terms.validity\n"
-                    "        if tally.verdict is Verdict.WON:\n",
+                    "request",
+                    "    if tally.verdict is Verdict.WON:\n",
+                    "    valid_until = now + terms.validity\n"
+                    "    if tally.verdict is Verdict.WON:\n",
                 )
             ),
-            setting=_slow,
+            setting=slow,
+            outside=True,
         ),
         Mutant(
             "no drift",
@@ -126,6 +108,7 @@ def mutants() -> list[Mutant]:
             "quorum n//2",
             "mutual exclusion",
             planted(Edit("tally", "return nodes // 2 + 1", "return max(1, nodes // 2)")),
+            outside=True,
         ),
         Mutant(
             "losing releases only where granted",
@@ -136,6 +119,7 @@ def mutants() -> list[Mutant]:
             "renew without majority",
             "mutual exclusion",
             planted(Edit("renew", "if tally.verdict is Verdict.WON:  # L2", "if tally.granted:")),
+            setting=_cut_off,
         ),
         Mutant(
             "renew revives a dead lease",
@@ -154,20 +138,18 @@ def mutants() -> list[Mutant]:
             "mutual exclusion",
             replace(
                 SHIPPED,
-                lua=_lua(
-                    ("== MINE then\n  local done = drop", "~= FREE then\n  local done = drop")
-                ),
+                lua=lua(("== MINE then\n  local done = drop", "~= FREE then\n  local done = drop")),
             ),
         ),
         Mutant(
             "release drops nothing",
             "release frees",
-            replace(SHIPPED, lua=_lua(("local done = drop(key, token)", "local done = 1"))),
+            replace(SHIPPED, lua=lua(("local done = drop(key, token)", "local done = 1"))),
         ),
         Mutant(
             "a lock without a ttl",
             "progress",
-            replace(SHIPPED, lua=_lua(("'NX', 'PX', ttl", "'NX'"))),
+            replace(SHIPPED, lua=lua(("'NX', 'PX', ttl", "'NX'"))),
         ),
         Mutant("renew after release", "released is released", _renews_after_release()),
         Mutant(
@@ -188,10 +170,11 @@ def mutants() -> list[Mutant]:
         Mutant(
             "how late it is does not matter",
             "too late is too late",
-            replace(SHIPPED, lua=_lua(("and now > not_after * 1000 then", "and false then"))),
+            replace(SHIPPED, lua=lua(("and now > not_after * 1000 then", "and false then"))),
         ),
         *_forgetting(),
         *_fencing(),
+        *queueing(),
         Mutant("steps believed", "mutual exclusion", replace(SHIPPED, clocks=_trusting), _stepping),
     ]
 
@@ -210,13 +193,13 @@ def _forgetting() -> list[Mutant]:
             "mutual exclusion",
             replace(
                 SHIPPED,
-                lua=_lua(
+                lua=lua(
                     ("not history or known[1] ~= history .. ':' .. db", "not known[1]"),
                     ("if not is_own(known[1], known[2], db)", "if not known[1]"),
                     any_run,
                 ),
             ),
-            setting=_forgetful,
+            setting=_only_forgetful,
             outside=True,
         ),
         Mutant(
@@ -225,7 +208,7 @@ def _forgetting() -> list[Mutant]:
             replace(
                 SHIPPED,
                 connection=RemembersRuns,
-                lua=_lua(
+                lua=lua(
                     ("known[1] ~= history .. ':' .. db", "known[1] ~= db"),
                     (
                         "return fact('server', 'run_id:(%x+)'),"
@@ -235,7 +218,7 @@ def _forgetting() -> list[Mutant]:
                     any_run,
                 ),
             ),
-            setting=_forgetful,
+            setting=forgetful,
             outside=True,
         ),
         Mutant(
@@ -243,11 +226,11 @@ def _forgetting() -> list[Mutant]:
             "mutual exclusion",
             replace(
                 SHIPPED,
-                lua=_lua(
-                    ("return math.ceil(max_ttl * 1.02) + 1000", "return math.ceil(max_ttl / 2)")
+                lua=lua(
+                    ("return math.ceil(max_ttl * 1.02) + 1000", "return math.ceil(max_ttl / 4)")
                 ),
             ),
-            setting=_forgetful,
+            setting=_only_forgetful,
             outside=True,
         ),
         Mutant(
@@ -255,21 +238,16 @@ def _forgetting() -> list[Mutant]:
             "who forgot abstains",
             replace(
                 SHIPPED,
-                lua=_lua(
+                lua=lua(
                     (
                         "if refusal then return refusal end\nlocal taken",
                         "floor, highest = floor or 0, highest or now\nlocal taken",
                     )
                 ),
             ),
-            setting=_forgetful,
+            setting=forgetful,
         ),
     ]
-
-
-def stamps_of_one() -> Protocol:
-    """Return flows whose clients always propose the lowest fence. That costs time, and no law."""
-    return planted(Edit("clocks", "return int(now * 1e6 + self._agreed)", "return 1"))
 
 
 def _fencing() -> list[Mutant]:
@@ -287,12 +265,12 @@ def _fencing() -> list[Mutant]:
             replace(
                 planted(
                     Edit(
-                        "acquire",
-                        "            if tally.marks and not tally.accepted:\n",
-                        "            fence = max(tally.marks)\n            if False:\n",
+                        "request",
+                        "        if tally.marks and not tally.accepted:\n",
+                        "        fence = max(tally.marks)\n        if False:\n",
                     )
                 ),
-                lua=_lua((accepts, accepts + counts)),
+                lua=lua((accepts, accepts + counts)),
             ),
         ),
         Mutant(
@@ -310,8 +288,8 @@ def _fencing() -> list[Mutant]:
         Mutant(  # nodes' clocks alone would hide it
             "no floor",
             "F",
-            replace(stamps_of_one(), lua=_lua(("return nil, tonumber(known[3])", "return nil, 0"))),
-            setting=_forgetful,
+            replace(stamps_of_one(), lua=lua(("return nil, tonumber(known[3])", "return nil, 0"))),
+            setting=forgetful,
         ),
     ]
 
@@ -320,7 +298,7 @@ def _renews_after_release() -> Protocol:
     """Renew what has been released, on nodes that take a renewal of a free lock for a request."""
     refuses = "if owner == OTHER then return { REFUSED, now, remaining(key) } end\n"
     takes = "take(key, token, ttl)\ndo return { GRANTED, now, 0 } end\n"
-    retakes = _lua((refuses, refuses + takes))
+    retakes = lua((refuses, refuses + takes))
     return replace(
         planted(
             Edit("keeping", "if holding.ended or not owner.remembers():", "if False:"),
@@ -328,11 +306,3 @@ def _renews_after_release() -> Protocol:
         ),
         lua=retakes,
     )
-
-
-def _lua(*edits: tuple[str, str]) -> dict[str, str]:
-    """Return edits of the scripts. Raises if they have moved on from under them."""
-    for old, _ in edits:
-        if {script.text.count(old) for script in SCRIPTS.values()} != {0, 1}:
-            raise ValueError(f"no script has this exactly once: {old!r}")
-    return dict(edits)

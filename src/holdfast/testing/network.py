@@ -7,6 +7,7 @@ prefix of what was under way may still be executed by the node, and no reply arr
 
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..core.effects import Command, NodeCommand, Verb
@@ -16,11 +17,12 @@ from ..wire.link import Asker
 from ..wire.peer import Peer
 from ..wire.round import Round, Unheeded
 from ..wire.scripts import NODE
-from .node import GREETING
+from .node import GREETING, SUBSCRIBE
 from .world import World
 
 if TYPE_CHECKING:
     from .driver import Channel
+    from .inbox import Inbox
     from .node import SimNode
 
 
@@ -50,12 +52,16 @@ class Path:
 class Message:
     """A command on its way to a node."""
 
-    __slots__ = ("command", "dropped", "packed", "wanted_until")
+    __slots__ = ("command", "dropped", "packed", "sent", "wanted_until")
 
-    def __init__(self, packed: bytes, command: Command | None, wanted_until: float) -> None:
+    def __init__(
+        self, packed: bytes, command: Command | None, *, sent: float, wanted_until: float
+    ) -> None:
         self.packed = packed
         self.command = command
         """What it says about a lock."""
+        self.sent = sent
+        """When it was sent, on its sender's own clock."""
         self.wanted_until = wanted_until
         """Until when its sender waits for the answer, in true time."""
         self.dropped = False
@@ -74,6 +80,8 @@ class Connection:
         self.node = node.number
         self.peer = Peer(channel.clock, 0)
         self.broken = False
+        self.gone = False
+        """True once the node knows that nobody is at the other end."""
         self.under_way: deque[Message] = deque()
         """What the node has not executed yet, in order: on the way or in a hung node's backlog."""
         self._world = world
@@ -112,7 +120,12 @@ class Connection:
     def say(self, packed: bytes, asker: Asker) -> None:
         """Send a command; the asker gets its reply."""
         until = asker.until if isinstance(asker, Round) and asker.open else 0.0
-        message = Message(packed, _about_a_lock(asker), self._channel.true_time(until))
+        message = Message(
+            packed,
+            _about_a_lock(asker),
+            sent=self._channel.now(),
+            wanted_until=self._channel.true_time(until),
+        )
         self._awaiting.append(asker)
         self.under_way.append(message)
         self._last_there = max(self._last_there, self._channel.there.arrival())
@@ -121,7 +134,7 @@ class Connection:
     def _arrive(self, message: Message) -> None:
         if message.dropped:
             return
-        if self._world.tracing and message.packed != GREETING:
+        if self._world.tracing and message.packed not in (GREETING, SUBSCRIBE):
             self._world.note(f"{self._channel}: {describe(message)} arrives")
         self._peer.receive(self, message.packed)
 
@@ -153,14 +166,51 @@ class Connection:
             message.dropped = number >= delivered
         self._awaiting.clear()
         self._posted.clear()
+        self.abandon()
         self._world.at(
             self._channel.back.arrival(),
             lambda: self._channel.when_awake(lambda: self._channel.broke(self, rounds)),
         )
 
-    def carries_request(self, token: str) -> bool:
-        """True if a request with that token is still to be executed."""
-        return any(_is(message.command, Verb.REQUEST, token) for message in self.under_way)
+    def abandon(self, unnoticed: float = 0.0) -> None:
+        """Let the node notice that nobody is there, in so many seconds, or later."""
+        noticed = self._channel.there.arrival() + unnoticed
+        self._world.at(max(self._last_there, noticed), self._notice)
+
+    def _notice(self) -> None:
+        self.gone = True
+
+    # -- calls ------------------------------------------------------------------------------------
+
+    @property
+    def inbox(self) -> "Inbox":
+        """Where calls go to."""
+        return self._channel.inbox
+
+    def listen(self) -> None:
+        """Subscribe to the inbox."""
+        self.say(SUBSCRIBE, _Subscription())
+
+    def push(self, call: bytes) -> None:
+        """Send what the node says unasked, behind whatever it has answered before."""
+        lost = self._world.random.random() < self.inbox.lost
+        if self._world.tracing:
+            ends = ", and is lost" if lost else ""
+            self._world.note(f"{self._channel}: call {call[:6].decode()}{ends}")
+        self._last_back = max(self._last_back, self._channel.back.arrival())
+        if not lost:
+            put = partial(self._channel.when_awake, partial(self._put, call))
+            self._world.at(self._last_back, put)
+
+    def _put(self, call: bytes) -> None:
+        if not self.broken:
+            self.inbox.put(self.node, call)
+
+    # -- what is under way ------------------------------------------------------------------------
+
+    def carries(self, verb: Verb, token: str) -> bool:
+        """True if that, with that token, is still to be executed."""
+        return any(_is(message.command, verb, token) for message in self.under_way)
 
     def told_release(self, token: str) -> bool:
         """True if a release of that token was said, or will be, and is not answered yet."""
@@ -186,6 +236,17 @@ class _Greeting:
         link.meet(*reply)
 
 
+class _Subscription:
+    """Waits for a node to say that calls can be heard from here on, or that they cannot."""
+
+    def answer(self, link: Connection, allowed: bool) -> None:
+        """Take the answer."""
+        if allowed:
+            link.inbox.hears(link.node)
+        else:
+            link.inbox.cannot(link.node)
+
+
 def _about_a_lock(asker: Asker) -> Command | None:
     command = asker.command if isinstance(asker, Round) else None
     return command if isinstance(command, Command) else None
@@ -199,6 +260,8 @@ def describe(message: Message) -> str:
     """Put a command into few words for the trace."""
     if message.command is not None:
         return f"{message.command.verb.value} {message.command.token[:6]}"
+    if message.packed == SUBSCRIBE:
+        return "subscribe"
     return next((verb for mark, verb in _NODE_VERBS if mark in message.packed), "something")
 
 

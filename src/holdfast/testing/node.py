@@ -25,6 +25,12 @@ BACKUPS = 12
 GREETING = b"HELLO"
 """What is said first on a connection: who are you, and what time is it?"""
 
+PROMISED = b"~"
+"""What stands before the token of somebody for whom the lock is only reserved."""
+
+SUBSCRIBE = b"SUBSCRIBE"
+"""What is said where calls are to be heard."""
+
 
 class Recall(Enum):
     """What a node remembers when it comes back."""
@@ -51,7 +57,7 @@ class SimNode:
         self.forgot_us: int | None = None
         """When it last lost something from its memory, on its own clock."""
         self.brought_back: set[bytes] = set()
-        """Values that an older memory has brought back: they may have been released since."""
+        """Tokens that an older memory has brought back: they may have been released since."""
         self._backups: deque[Store] = deque([self.server.store.copy()], maxlen=BACKUPS)
         self._other: Store | None = None
         """The database that it was swapped with."""
@@ -60,6 +66,11 @@ class SimNode:
         self._hung = False
         self._backlog: list[tuple[Connection, bytes]] = []
         self._connections: dict[Connection, None] = {}  # ordered, unlike a set
+        self.after_call: Callable[[SimNode, bytes, bool], None] = _nobody_listens
+        """What is called after somebody was called up, with the inbox, and whether it is there."""
+        self._hearers: dict[bytes, Connection] = {}
+        """Who has subscribed to which inbox, as far as the node knows."""
+        self.server.on_publish = self._publish
 
     def __str__(self) -> str:
         return f"node {self.number + 1}"
@@ -81,6 +92,7 @@ class SimNode:
         for connection in list(self._connections):
             connection.break_off(delivered=0)
         self._connections.clear()
+        self._hearers.clear()
 
     def restart(self, memory: Recall = Recall.ALL) -> None:
         """Come back as a new run of the server. Scripts are forgotten in any case."""
@@ -113,8 +125,12 @@ class SimNode:
         if memory is Recall.NOTHING:
             return self.server.empty_store()
         store = self._backups[-1 if memory is Recall.TAIL_LOST else 0].copy()
-        self.brought_back |= set(store.values())
+        self._bring_back(store)
         return store
+
+    def _bring_back(self, store: Store) -> None:
+        tokens = {value.removeprefix(PROMISED) for value in store.values()}
+        self.brought_back |= tokens | set(store.members())
 
     def flush(self) -> None:
         """Lose everything while the server runs on."""
@@ -135,7 +151,7 @@ class SimNode:
         if other is None or now_us >= away_us + abstention * 1e6:
             self.forgot_us = now_us
         if other is not None:
-            self.brought_back |= set(other.values())
+            self._bring_back(other)
         elif used:
             self.server.initialise(database=1)
 
@@ -169,10 +185,31 @@ class SimNode:
             self._backlog.append((connection, packed))
         elif packed == GREETING:
             connection.reply((self.server.run, self.server.now_us()))
+        elif packed == SUBSCRIBE:
+            self._subscribe(connection)
         else:
             reply = self.server.execute(packed)
             self.after_execution(self, connection.reply(reply), reply)
 
+    def _subscribe(self, connection: "Connection") -> None:
+        allowed = self.number not in connection.inbox.deaf
+        if allowed:
+            self._hearers[connection.inbox.name] = connection
+        connection.reply(allowed)
+
+    def _publish(self, inbox: bytes, call: bytes) -> int:
+        """Pass a call on. Whoever it knows to be gone does not get it; others may be gone, too."""
+        hearer = self._hearers.get(inbox)
+        there = hearer is not None and not hearer.gone
+        if hearer is not None and there:
+            hearer.push(call)
+        self.after_call(self, inbox, there)
+        return int(there)
+
 
 def _nobody_looks(_: SimNode, __: "Message", ___: Any) -> None:
     """Look at nothing."""
+
+
+def _nobody_listens(_: SimNode, __: bytes, ___: bool) -> None:
+    """Listen to nothing."""

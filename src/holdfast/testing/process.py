@@ -9,6 +9,7 @@ from .world import Clock, World
 
 if TYPE_CHECKING:
     from .driver import Channel, SimDriver
+    from .inbox import Inbox
 
 
 class Process:
@@ -22,6 +23,8 @@ class Process:
         self.alive = True
         self.paused_until = 0.0
         self.threads: list[Thread] = []
+        self.inbox: Inbox
+        """Where it is called; whoever makes the process gives it one."""
         self._clock = clock
 
     def now(self) -> float:

@@ -2,7 +2,7 @@
 
 A planted bug is an edit of the shipped source text, so production code has no hooks for it. The
 edited module and all modules of core/ that build on it are loaded anew under another name; the
-vocabulary they share with the drivers (effects, votes, outcomes) stays the shipped one.
+vocabulary they share with the drivers (effects, votes, outcomes, place) stays the shipped one.
 """
 
 import importlib
@@ -19,8 +19,8 @@ from .driver import SimDriver
 from .network import Connection
 
 _BY_DEPENDENCE = (
-    "tally", "validity", "clocks", "guard", "retry", "terms", "holding", "fence", "acquire",
-    "renew", "release", "keeping",
+    "tally", "validity", "clocks", "guard", "retry", "terms", "holding", "fence", "request",
+    "queue", "acquire", "renew", "release", "keeping",
 )  # fmt: skip
 """The modules of core/ that decide something; each imports only from those before it."""
 
@@ -39,8 +39,9 @@ class Protocol:
     - `keep(holding, owner)` → nothing; it looks after a lease, and also yields `Note`s
 
     They are generators that yield `holdfast.core.effects` and are resumed with the time. Whatever
-    interrupts them is thrown into them. A new attempt takes a new token from `source`: that is how
-    the laws know that the one before is over. What a client knows of its lease is a `holding`.
+    interrupts them is thrown into them. An attempt that stands in no line takes a `token` from
+    `source`, and is over when another one begins; one that may be called takes a `mail`, and is
+    over when the flow ends. What a client knows of its lease is a `holding`.
     """
 
     acquire: Callable[..., Any] = acquire.acquire
@@ -72,7 +73,7 @@ def planted(*edits: Edit) -> Protocol:
     package = ModuleType(f"holdfast_planted_{next(_copies)}")
     package.__path__ = []
     sys.modules[package.__name__] = package
-    for name in ("effects", "votes", "outcomes", *_BY_DEPENDENCE):
+    for name in ("effects", "votes", "outcomes", "place", *_BY_DEPENDENCE):
         sys.modules[f"{package.__name__}.{name}"] = importlib.import_module(f"holdfast.core.{name}")
     first = min(_BY_DEPENDENCE.index(edit.module) for edit in edits)
     for name in _BY_DEPENDENCE[first:]:

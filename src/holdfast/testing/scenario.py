@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from ..core.guard import abstention_ms
+from ..core.queue import HEARTBEAT
 from ..core.validity import RATE_ERROR, STEP_TOLERANCE, patience, valid_until
 
 FAULTS = (
@@ -11,6 +12,12 @@ FAULTS = (
     "interrupts", "flushes", "swaps", "failovers", "steps", "freezes", "races",
 )  # fmt: skip
 """What may befall nodes, connections and clients; each has a flag in the scenario."""
+
+TRAITS = ("deaf", "unheard", "latecomers", "amnesia", "durable", "wild")
+"""What else a world may be like, all the time."""
+
+WAITERS_LEASE = 3.0
+"""Seconds after which nodes count a waiter as dead that has not spoken: LEASE in `queue.lua`."""
 
 RACING = 1.05
 """How fast a clock runs that is beyond what clocks are allowed."""
@@ -26,6 +33,8 @@ class Scenario:
     max_ttl: float = 0.0
     """The longest ttl that the guard allows for, in seconds; 0 is the ttl itself."""
     node_timeout: float = 0.05
+    claim: float = 0.3
+    """For how long a lock is reserved for whom it is handed over to, in seconds."""
     delay: float = 0.001
     """Mean one-way delay of a message, in seconds."""
     tail: float = 0.0
@@ -45,6 +54,10 @@ class Scenario:
     deaths: bool = False
     """Workers' threads end while they have a lease; their process lives on."""
     interrupts: bool = False
+    deaf: bool = False
+    """Some clients may not be called, by some nodes or all: they ask again and again."""
+    unheard: bool = False
+    """Calls get lost, on connections that hold."""
     latecomers: bool = False
     """All clients but the first begin in the midst of it all, and know nothing."""
     amnesia: bool = False
@@ -99,20 +112,28 @@ class Scenario:
         """After how many further seconds somebody must have acquired the lock.
 
         Leases end and waiters ask: eight ttls and two seconds. Nodes that have forgotten abstain
-        from when they are next asked, which is within a second.
+        from when they are next asked, which is within a second. Dead waiters are waited for until
+        they count as dead.
         """
         abstention = self.abstention + 1 if self.guard else 0.0
-        return 8 * self.ttl + 2 + abstention
+        return 8 * self.ttl + 2 + abstention + WAITERS_LEASE + self.claim
+
+    @property
+    def served(self) -> float:
+        """After how many seconds from then everybody must have, who waits.
+
+        Each of those before it may hold the lock for a ttl, and miss its call by a heartbeat.
+        """
+        return self.healed + self.clients * (self.ttl + self.claim + HEARTBEAT)
 
     def __str__(self) -> str:
-        on = [name for name in ("drift", *FAULTS, "latecomers", "amnesia", "durable", "wild")
-              if getattr(self, name)]  # fmt: skip
+        on = [name for name in ("drift", *FAULTS, *TRAITS) if getattr(self, name)]
         guard = f"max_ttl {self.max_ttl_ms / 1000:g} s" if self.guard else "no guard"
         unsteady = f" ({self.unsteady} unsteady)" if self.unsteady else ""
         return (
             f"{self.nodes} nodes{unsteady}, {self.clients} clients, ttl {self.ttl:g} s, {guard},"
-            f" patience {self.node_timeout * 1000:.0f} ms, delay {self.delay * 1000:.1f} ms"
-            f" (tail {self.tail:.0%}); {', '.join(on) or 'no faults'}"
+            f" patience {self.node_timeout * 1000:.0f} ms, claim {self.claim * 1000:.0f} ms, delay"
+            f" {self.delay * 1000:.1f} ms (tail {self.tail:.0%}); {', '.join(on) or 'no faults'}"
         )
 
 
@@ -128,14 +149,17 @@ def draw(random: Random, *, guard: bool = True) -> Scenario:
 
     ttl = random.choice((0.3, 0.6, 1.0, 2.0))
     node_timeout = random.choice((0.03, 0.05, 0.2, 0.5))
+    # Without a fault a round trip fits into a round: patience is chosen for the network.
+    delay = patience(node_timeout, ttl) * random.choice((0.01, 0.05, 0.2))
     scenario = Scenario(
         nodes=random.choice((1, 2, 3, 3, 4, 5, 5)),
-        clients=random.randint(2, 4),
+        clients=random.choice((2, 2, 3, 3, 4, 4, 5, 6)),
         ttl=ttl,
         max_ttl=ttl * random.choice((1, 1, 1, 2)),
         node_timeout=node_timeout,
-        # Without a fault a round trip fits into a round: patience is chosen for the network.
-        delay=patience(node_timeout, ttl) * random.choice((0.01, 0.05, 0.2)),
+        # And so does a call with what it asks for into a claim.
+        claim=max(random.choice((0.1, 0.3, 0.3, 1.0)), round(6 * delay, 3)),
+        delay=delay,
         tail=random.choice((0.0, 0.01, 0.1)),
         drift=often(),
         crashes=often(),
@@ -148,6 +172,8 @@ def draw(random: Random, *, guard: bool = True) -> Scenario:
         rolls=often(),
         starves=often(),
         deaths=often(),
+        deaf=random.random() < 0.25,
+        unheard=random.random() < 0.25,
         latecomers=random.random() < 0.3,
     )
     chance = random.random()

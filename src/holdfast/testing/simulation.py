@@ -6,9 +6,10 @@ from functools import partial
 
 from ..core.guard import Guard
 from ..core.tally import quorum_of
+from .broken import Broken
 from .client import SimClient
 from .faults import Nemesis
-from .laws import Broken, Laws
+from .laws import Laws
 from .network import Path
 from .node import SimNode
 from .protocol import SHIPPED, Protocol
@@ -22,6 +23,8 @@ RATE_ERROR = 0.01
 """The clocks' largest rate error: the assumption that core.validity relies on."""
 WILD_ERROR = 0.4
 """And where nobody's clock can be relied upon."""
+LOST_CALLS = 0.4
+"""The part of calls that are lost where calls are."""
 SPREAD = 0.2
 """How far nodes' clocks are apart at first, in abstentions. They accept a fence that is half an
 abstention ahead: so must nodes be of each other that are to agree on one."""
@@ -85,7 +88,7 @@ def simulate(
         world.run(scenario.troubled)
         nemesis.heal()
         if sum(node.steady for node in nodes) >= quorum_of(len(nodes)):
-            _recover(world, scenario, laws)
+            _recover(world, scenario, laws, clients)
     except Broken as law:
         broken = str(law)
         if tracing:
@@ -113,20 +116,37 @@ def _spawn(
         Clock(world.random.uniform(0, 1e6), _rate(world, scenario)),
         clocks=protocol.clocks(count, quorum_of(count), trusting=not guard.is_on),
         protocol=protocol,
-        terms=partial(protocol.terms, NAME, ttl_ms, count, scenario.node_timeout, guard=guard),
+        terms=partial(
+            protocol.terms, NAME, ttl_ms, count, scenario.node_timeout,
+            guard=guard, claim=scenario.claim,
+        ),
         laws=laws,
-    )
+        deaf=_deaf_to(world, scenario),
+        lost=LOST_CALLS if scenario.unheard else 0.0,
+    )  # fmt: skip
     path = partial(Path, world, scenario.delay, scenario.tail)
     client.connect(nodes, path, durable=scenario.durable)
     return client
 
 
-def _recover(world: World, scenario: Scenario, laws: Laws) -> None:
-    """See that somebody acquires, after everything has healed, and go on for a while."""
-    since, end = laws.acquired, world.now + scenario.healed
-    while world.now < end and laws.acquired < since + ENOUGH:
-        world.run(min(world.now + scenario.ttl, end))
+def _deaf_to(world: World, scenario: Scenario) -> frozenset[int]:
+    """Draw which nodes do not let a client hear calls: in a deaf world, all or some, or none."""
+    if not scenario.deaf:
+        return frozenset()
+    part = world.random.choice((0.0, 0.5, 1.0))
+    return frozenset(node for node in range(scenario.nodes) if world.random.random() < part)
+
+
+def _recover(world: World, scenario: Scenario, laws: Laws, clients: Sequence[SimClient]) -> None:
+    """See that somebody acquires, after everything has healed, and then everybody."""
+    since, healed = laws.acquired, world.now
+    living = [client.process for client in clients if client.process.alive]
+    while world.now < healed + scenario.healed and laws.acquired < since + ENOUGH:
+        world.run(world.now + scenario.ttl)
     laws.progressed(since)
+    while world.now < healed + 2 * scenario.served and laws.line.unserved(living, healed):
+        world.run(world.now + scenario.ttl)
+        laws.line.served(living, healed, scenario.served)
 
 
 def first_broken(

@@ -4,20 +4,26 @@ A worker does what users do with a `Lease`: whatever it does, its keeper looks a
 the same time.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
+from ..core.effects import Ask, Flow, Verb
 from ..core.outcomes import Acquired, LossReason, Lost, Renewed
+from ..core.place import Hearing, Mail
 from ..core.terms import Terms
 from .driver import Interrupted
 from .keeper import SimKeeper
 from .laws import Laws
 from .lease import Owner, SimLease
+from .line import Wait
 from .process import Thread
 from .protocol import Protocol
 
 HOLDS = (0.05, 0.3, 0.9, 1.3, 2.5, 4.0)
 """How many ttls a lease is wanted for: moments, and so long that it must be renewed."""
+
+BRIEF = 2
+"""Only so many of those are chosen from after everything has healed: others wait."""
 
 LOOKS = (0.1, 0.3, 0.6)
 """After how many ttls a worker looks at its lease again."""
@@ -45,23 +51,47 @@ class Worker:
         self._terms = terms()
         self._laws = laws
         self._random = thread.world.random
+        self._inbox = thread.process.inbox
         self._ttl = self._terms.ttl
         self._owner = Owner()
         self._attempt: str | None = None
         self._asked = 0.0
-        """When that was begun, in true time."""
+        """When the lock was last asked for, in true time."""
+        self._wait: Wait
+        """How it waits, or has waited last."""
+        self.is_brief = False
+        """True once everything has healed: it waits as long as it takes, and does not hold long."""
         self._lease: SimLease | None = None
         self._wanted_until = 0.0
         self._by_hand = 0.0
         self._step = 0
+        self.silent: Mapping[int, float] = {}
+        """Nodes that did not answer when all were waited for, as far as the flows know."""
 
     # -- the source of tokens that the flow is given ----------------------------------------------
 
     def token(self) -> str:
         """Begin an attempt: the one before is over."""
         self._give_up_attempt()
-        self._attempt, self._asked = self.thread.world.token(), self.thread.world.now
+        self._attempt = self._inbox.token()
+        self._laws.line.attempt(self._wait, self._attempt, called=False)
         return self._attempt
+
+    def mail(self) -> Mail:
+        """Begin an attempt that may be called. It may take over the place in line of another."""
+        self._give_up_attempt()
+        mail = self._inbox.expect()
+        self._laws.line.attempt(self._wait, mail.token, called=True)
+        return mail
+
+    def forget(self, mail: Mail) -> None:
+        """Expect no more mail for an attempt."""
+        self._inbox.forget(mail)
+
+    @property
+    def hearing(self) -> Hearing:
+        """Whether mail can be heard."""
+        return self._inbox.hearing
 
     def stamp(self) -> int:
         """Return what a quorum of the nodes' clocks shows, in microseconds."""
@@ -75,6 +105,24 @@ class Worker:
         if self._attempt is not None:
             self._laws.over(self.thread, self._attempt)
             self._attempt = None
+
+    def _watch(self, flow: Flow[object]) -> Flow[object]:
+        """Run the flow that acquires, and let the laws see what it asks and hears."""
+        try:
+            effect = next(flow)
+            while True:  # until the flow ends
+                if isinstance(effect, Ask) and effect.command.verb is Verb.REQUEST:
+                    self._asked = self.thread.world.now
+                try:
+                    now = yield effect
+                except BaseException as interruption:  # noqa: BLE001  # it is passed on
+                    effect = flow.throw(interruption)
+                    continue
+                if isinstance(effect, Ask):
+                    self._laws.line.heard(self._wait, effect)
+                effect = flow.send(now)
+        except StopIteration as end:
+            return end.value
 
     # -- what befalls it --------------------------------------------------------------------------
 
@@ -102,10 +150,27 @@ class Worker:
     def start(self) -> None:
         """Acquire, with one of the usual kinds of wait."""
         wait = self._random.choice((0.0, self._ttl / 2, 3 * self._ttl, None))
+        if self.is_brief:
+            wait = None if wait else wait
         self._terms = self._draw_terms()
+        self.acquire(self._terms, wait, self._acquired)
+
+    def acquire(self, terms: Terms, wait: float | None, done: Callable[[object], None]) -> None:
+        """Run the flow that acquires; `done` gets its outcome."""
         self._note(f"acquires, wait {wait}")
-        flow = self._protocol.acquire(self._terms, self, now=self.thread.now(), wait=wait)
-        self._driver.run(flow, self._acquired)
+        self._wait = self._laws.line.begin(self.thread, terms, wait)
+        flow = self._protocol.acquire(terms, self, now=self.thread.now(), wait=wait)
+        self._driver.run(self._watch(flow), partial(self._tried, done))
+
+    def _tried(self, done: Callable[[object], None], outcome: object) -> None:
+        self._note(f"acquire: {type(outcome).__name__}")
+        self._laws.line.end(self._wait, outcome)
+        won = outcome.token if isinstance(outcome, Acquired) else None
+        self._attempt = None
+        for token in self._wait.tokens:
+            if token != won:
+                self._laws.over(self.thread, token)
+        done(outcome)
 
     def _draw_terms(self) -> Terms:
         """Choose how the lease is kept: as most do, without renewal, or only for so long."""
@@ -117,17 +182,15 @@ class Worker:
         return self._make_terms(max_hold=self._random.choice((0.5, 1.5, 2.5)) * self._ttl)
 
     def _acquired(self, outcome: object) -> None:
-        self._note(f"acquire: {type(outcome).__name__}")
         if not isinstance(outcome, Acquired):
-            self._give_up_attempt()
             self._rest()
             return
-        self._attempt = None
         holding = self._protocol.holding(
             self._terms, outcome.token, outcome.valid_until, outcome.fence
         )
         self._lease = lease = SimLease(holding, self._owner, self._keeper.thread, self._asked)
-        self._wanted_until = self.thread.now() + self._random.choice(HOLDS) * self._ttl
+        holds = HOLDS[:BRIEF] if self.is_brief else HOLDS
+        self._wanted_until = self.thread.now() + self._random.choice(holds) * self._ttl
         self._by_hand = self._random.choice(BY_HAND)
         self._laws.begin(lease)
         self._keeper.keep(lease)

@@ -68,6 +68,7 @@ class World:
         """What is called after every event: the laws."""
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
+        self._counted = itertools.count(1)
 
     def at(self, when: float, what: Callable[[], None]) -> None:
         """Let something happen at a true time, or now if that is past."""
@@ -91,8 +92,12 @@ class World:
         self.trace.append(f"{self.now:10.4f}  {line}")
 
     def token(self) -> str:
-        """Return a token, as random as the seed: flows get theirs here."""
+        """Return a token, as random as the seed: the secret of whoever gets it."""
         return f"{self.random.getrandbits(160):040x}"
+
+    def count(self) -> int:
+        """Return 1, 2, 3 and so on: what is named by it is named like nothing else."""
+        return next(self._counted)
 
     def chance(self) -> float:
         """Return a random number in [0, 1)."""

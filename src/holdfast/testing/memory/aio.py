@@ -2,21 +2,19 @@
 
 import asyncio
 import contextlib
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...core.effects import Ask, Effect, Flow, Sleep
+from ...core.effects import Ask, Effect, Flow, Sleep, Tell
 from ...drivers.health import Health
+from ...drivers.post import Post
 from ...errors import ClientClosed
 from ...wire.endpoint import Endpoint
 from .time import POLL, Caller, Step
 from .universe import Universe
 
 T = TypeVar("T")
-
-MOST_TURNS = 20
-"""Of the loop. Whoever has slept speaks within four of them; this only bounds the courtesy."""
-
 
 TURNS_TO_HEAR = 4
 """Of the loop, after something has happened: one for what was called on the loop by it (a callback,
@@ -27,12 +25,15 @@ class AsyncMemoryDriver:
     """Runs flows for any number of tasks on any number of loops.
 
     A round gives the other tasks a turn before the nodes have heard of it, and another one after
-    they have answered; at both a cancellation may strike, as it may on a network.
+    they have answered; at both a cancellation may strike, as it may on a network. One that is
+    answered without the nodes (`line.py`) does not: its waiter has just slept.
     """
 
-    def __init__(self, universe: Universe, health: Health) -> None:
+    def __init__(self, universe: Universe, health: Health, post: Post) -> None:
         self._universe = universe
         self._health = health
+        self._post = post
+        universe.join(post)
         self._closed = False
 
     @property
@@ -46,11 +47,13 @@ class AsyncMemoryDriver:
 
     def reset(self) -> None:
         """Start anew in a forked child, in a universe of its own."""
-        self._universe.time.reset()
+        self._universe.reset()
+        self._post.reset()
 
     async def close(self) -> None:
         """Run nothing any more."""
         self._closed = True
+        self._universe.part(self._post)
 
     async def run(self, start: Callable[[float], Flow[T]]) -> T:
         """Run the flow that `start` makes, given the time, to its end.
@@ -73,7 +76,7 @@ class AsyncMemoryDriver:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]  # a flow returns its T
         finally:
-            self._universe.time.leave(caller)
+            self._universe.leave(caller)
 
     async def wait_for(self, bell: asyncio.Event, until: float) -> None:
         """Wait until the bell rings, or until then: time passes as in any other wait."""
@@ -81,32 +84,32 @@ class AsyncMemoryDriver:
         try:
             await self._wait(until, caller, bell.is_set)
         finally:
-            self._universe.time.leave(caller)
+            self._universe.leave(caller)
 
     async def _perform(self, effect: Effect, caller: Caller) -> None:
         if isinstance(effect, Sleep):
-            await self._wait(effect.until, caller, lambda: self._closed)
+            mail = effect.mail
+            await self._wait(
+                effect.until, caller, lambda: self._closed or (mail is not None and mail.news)
+            )
             self._ensure_open()
-        elif isinstance(effect, Ask):
-            await self._let_others_speak(caller)
+        elif isinstance(effect, Ask) and not self._universe.echo(effect, caller):
+            await asyncio.sleep(0)
             self._universe.say(effect.command, effect.tally, self._health, caller, to=effect.to)
             await asyncio.sleep(0)
-        else:
+        elif isinstance(effect, Tell):
             self._universe.say(effect.command, None, self._health, caller)
-
-    async def _let_others_speak(self, caller: Caller) -> None:
-        """Give way to those who have waited: who asks again and again must not shut them out."""
-        for _ in range(MOST_TURNS):
-            await asyncio.sleep(0)
-            if caller.due or not self._universe.time.others_due(caller):
-                return
 
     async def _wait(self, until: float, caller: Caller, is_over: Callable[[], bool]) -> None:
         loop, rung, time = asyncio.get_running_loop(), asyncio.Event(), self._universe.time
+        here = threading.get_ident()
 
         def ring() -> None:
             with contextlib.suppress(RuntimeError):  # that loop is closed: nobody is there
-                loop.call_soon_threadsafe(rung.set)
+                if threading.get_ident() == here:
+                    rung.set()
+                else:
+                    loop.call_soon_threadsafe(rung.set)
 
         time.fall_asleep(caller, until, ring, is_over)
         try:

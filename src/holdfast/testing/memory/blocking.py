@@ -4,8 +4,9 @@ import threading
 from collections.abc import Callable
 from typing import TypeVar
 
-from ...core.effects import Ask, Effect, Flow, Sleep
+from ...core.effects import Ask, Effect, Flow, Sleep, Tell
 from ...drivers.health import Health
+from ...drivers.post import Post
 from ...errors import ClientClosed
 from ...wire.endpoint import Endpoint
 from .time import POLL, Caller, Step
@@ -17,9 +18,11 @@ T = TypeVar("T")
 class MemoryDriver:
     """Runs flows for any number of threads. Keeps the promises of `core.effects`."""
 
-    def __init__(self, universe: Universe, health: Health) -> None:
+    def __init__(self, universe: Universe, health: Health, post: Post) -> None:
         self._universe = universe
         self._health = health
+        self._post = post
+        universe.join(post)
         self._closed = False
 
     @property
@@ -33,11 +36,13 @@ class MemoryDriver:
 
     def reset(self) -> None:
         """Start anew in a forked child, in a universe of its own."""
-        self._universe.time.reset()
+        self._universe.reset()
+        self._post.reset()
 
     def close(self) -> None:
         """Run nothing any more."""
         self._closed = True
+        self._universe.part(self._post)
 
     def run(self, start: Callable[[float], Flow[T]]) -> T:
         """Run the flow that `start` makes, given the time, to its end.
@@ -60,7 +65,7 @@ class MemoryDriver:
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]  # a flow returns its T
         finally:
-            self._universe.time.leave(caller)
+            self._universe.leave(caller)
 
     def wait_for(self, bell: threading.Event, until: float) -> None:
         """Wait until the bell rings, or until then: time passes as in any other wait."""
@@ -68,15 +73,18 @@ class MemoryDriver:
         try:
             self._wait(until, caller, bell.is_set)
         finally:
-            self._universe.time.leave(caller)
+            self._universe.leave(caller)
 
     def _perform(self, effect: Effect, caller: Caller) -> None:
         if isinstance(effect, Sleep):
-            self._wait(effect.until, caller, lambda: self._closed)
+            mail = effect.mail
+            self._wait(
+                effect.until, caller, lambda: self._closed or (mail is not None and mail.news)
+            )
             self._ensure_open()
-        elif isinstance(effect, Ask):
+        elif isinstance(effect, Ask) and not self._universe.echo(effect, caller):
             self._universe.say(effect.command, effect.tally, self._health, caller, to=effect.to)
-        else:
+        elif isinstance(effect, Tell):
             try:
                 self._universe.say(effect.command, None, self._health, caller)
             except BaseException:

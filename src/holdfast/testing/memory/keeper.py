@@ -10,7 +10,7 @@ A lease is only referred to weakly, as by the shipped keeper, so one that is for
 import weakref
 from collections.abc import Callable
 
-from ...core.effects import Ask, Noted, Sleep, Tell
+from ...core.effects import Ask, Note, Noted, Sleep, Tell
 from ...core.holding import Holding
 from ...core.keeping import keep
 from ...drivers.health import Health
@@ -82,7 +82,7 @@ class Charge:
             if isinstance(effect, Ask | Tell):
                 tally = effect.tally if isinstance(effect, Ask) else None
                 self._universe.say(effect.command, tally, self._health)
-            else:
+            elif isinstance(effect, Note):
                 notes.append(effect.what)
             effect = self._flow.send(time.now)
         return effect

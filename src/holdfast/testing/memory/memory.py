@@ -3,11 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from ...aio import AsyncClient
 from ...client import Client
+from ...core.place import CLAIM
 from ...core.tally import quorum_of
+from ...drivers.post import Post
 from ...errors import BadInput, NotHeld
 from ...events import Event
 from ...journal import Journal
@@ -52,14 +55,14 @@ class Memory:
     Thread-safe. A forked child has a copy of its own, and contends with nobody.
 
     `grace`: for how many real seconds somebody who has a lease and does not speak is thought to be
-    at work. `seed`: the chance behind the pauses of waiters, the same every time.
+    at work. `seed`: the chance behind the pauses of those who wait for nodes, the same every time.
     """
 
     def __init__(self, nodes: int = 1, *, grace: float = GRACE, seed: int = 0) -> None:
         if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
             raise BadInput(f"nodes={nodes!r} must be a whole number of at least 1")
         self._universe = Universe(nodes, grace)
-        self._source = SeededSource(seed, self._universe.time)
+        self._random = Random(seed)
         self._max_ttl: float | None = None
         """That of the last client with a guard: all clients of a node must have the same."""
 
@@ -75,6 +78,8 @@ class Memory:
         node_timeout: float = DEFAULT_NODE_TIMEOUT,
         guard: bool | None = None,
         max_ttl: float = DEFAULT_MAX_TTL,
+        claim: float = CLAIM,
+        label: str | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> Client:
         """Return a `holdfast.Client` of these nodes, set up as by `holdfast.connect`."""
@@ -86,9 +91,12 @@ class Memory:
             node_timeout=node_timeout,
             guard=guard,
             max_ttl=max_ttl,
+            claim=claim,
+            label=label,
         )
         journal = self._journal(on_event)
-        driver = MemoryDriver(self._universe, journal)
+        post = Post(len(settings.endpoints), journal, settings.label)
+        driver = MemoryDriver(self._universe, journal, post)
         if settings.guard.is_on:
             driver.run(settings.bootstrap)  # as `connect` does; it takes no time
         return Client(
@@ -96,7 +104,7 @@ class Memory:
             settings,
             MemoryKeeper(self._universe, journal),
             journal,
-            source=self._source,
+            source=SeededSource(self._random, self._universe, post),
             calls=AtOnce(),
         )
 
@@ -110,6 +118,8 @@ class Memory:
         node_timeout: float = DEFAULT_NODE_TIMEOUT,
         guard: bool | None = None,
         max_ttl: float = DEFAULT_MAX_TTL,
+        claim: float = CLAIM,
+        label: str | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> AsyncClient:
         """Return a `holdfast.aio.AsyncClient` of these nodes, as by `holdfast.aio.connect`."""
@@ -121,14 +131,17 @@ class Memory:
             node_timeout=node_timeout,
             guard=guard,
             max_ttl=max_ttl,
+            claim=claim,
+            label=label,
         )
         journal = self._journal(on_event)
+        post = Post(len(settings.endpoints), journal, settings.label)
         return AsyncClient(
-            AsyncMemoryDriver(self._universe, journal),
+            AsyncMemoryDriver(self._universe, journal, post),
             settings,
             MemoryKeeper(self._universe, journal),
             journal,
-            source=self._source,
+            source=SeededSource(self._random, self._universe, post),
             calls=AtOnce(),
         )
 
@@ -153,7 +166,8 @@ class Memory:
     def advance(self, seconds: float) -> None:
         """Let virtual time pass: leases are renewed or end, nodes forget, whoever waited wakes up.
 
-        It passes in one go: somebody who waits wakes up at its end, and does not ask in between.
+        It passes in one go: somebody who waits wakes up at its end, and does not ask in between;
+        its place in line is kept for it.
         Renewals, and what `after` has put on the way, are made on the way, on this thread.
         """
         self._universe.time.advance(_duration(seconds))
@@ -173,10 +187,11 @@ class Memory:
 
         It ends after its ttl, as if they had died; with `renew=True` it is renewed, as long as you
         refer to it. Raises `Busy` if somebody has the lock already: `lose()` it first. Their client
-        has a guard, and its `max_ttl`, if one of yours has.
+        has a guard, and its `max_ttl`, if one of yours has; its label is "somebody else".
         """
+        longest = self._max_ttl or DEFAULT_MAX_TTL
         guarded = self._max_ttl is not None
-        client = self.client(guard=guarded, max_ttl=self._max_ttl or DEFAULT_MAX_TTL)
+        client = self.client(guard=guarded, max_ttl=longest, label="somebody else")
         return client.lock(name, ttl=ttl, renew=renew, owner=None).acquire(wait=0)
 
     def lose(self, name: str) -> None:
@@ -192,6 +207,7 @@ class Memory:
                 raise NotHeld(name, "no node has it")
             for node in self._universe.nodes:
                 node.delete(key)
+            self._universe.deleted(name)
             self._universe.time.nudge()
 
     def holder(self, name: str) -> str | None:
@@ -221,12 +237,14 @@ class Memory:
         with self._universe.time.mutex:
             for node in self._named(nodes):
                 node.forget()
+                self._universe.disturbed(node)
             self._universe.time.nudge()
 
     def _reach(self, numbers: tuple[int, ...], *, reachable: bool) -> None:
         with self._universe.time.mutex:
             for node in self._named(numbers):
                 node.reachable = reachable
+                self._universe.disturbed(node)
 
     def _named(self, numbers: tuple[int, ...]) -> list[MemoryNode]:
         """Return nodes by number, all of them if none is named. Raises `BadInput`."""

@@ -48,6 +48,12 @@ class MemoryNode:
         value = self.server.store.value(key.encode())
         return value.decode() if value is not None else None
 
+    def left(self, key: str) -> float:
+        """Return for how many seconds the node keeps a key; less than none if it need not end."""
+        left = self.server.store.call(b"PTTL", key.encode())
+        assert isinstance(left, int)
+        return left / 1000
+
     def delete(self, key: str) -> None:
         """Delete a key, as an administrator would."""
         self.server.store.call(b"DEL", key.encode())

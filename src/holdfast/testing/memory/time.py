@@ -66,8 +66,6 @@ class Caller:
     ring: Callable[[], None] = _nothing
     is_over: Callable[[], bool] = _never
     """True if there is nothing to wait for any more, whatever the time is."""
-    due: bool = False
-    """It has slept, and has not spoken to the nodes since."""
     seen: float = field(default_factory=time.monotonic)
 
     def keeps(self, who: Somebody) -> bool:
@@ -89,6 +87,8 @@ class VirtualTime:
         self._agenda = Agenda()
         self._acting: list[threading.Thread] = []
         """Who makes time pass, or does something from the agenda; which may make time pass too."""
+        self._advancing = 0
+        """How many of them do so by `advance()`: nobody wakes up before it is over."""
         self._still = 0
         """How many want time to stand still for a moment."""
 
@@ -102,6 +102,7 @@ class VirtualTime:
             self.mutex = threading.RLock()
             self._callers = {}
             self._acting = []
+            self._advancing = 0
             self._still = 0
 
     # -- what a test does -------------------------------------------------------------------------
@@ -111,14 +112,18 @@ class VirtualTime:
         with self.mutex:
             end = self.now + seconds
             self._acting.append(threading.current_thread())
+            self._advancing += 1
         try:
             while (action := self._next_action(end)) is not None:
                 action()
             with self.mutex:
                 self.now = max(self.now, end)
-                self._wake_the_due()
         finally:
-            self._acting.remove(threading.current_thread())
+            with self.mutex:
+                self._advancing -= 1
+                self._acting.remove(threading.current_thread())
+                self.rouse()
+                self._wake_the_due()
 
     def after(self, seconds: float, action: Action) -> None:
         """Let something happen when so much time has passed."""
@@ -186,21 +191,26 @@ class VirtualTime:
             caller.until, caller.ring, caller.is_over = None, _nothing, _never
             caller.seen = time.monotonic()
 
+    def rouse(self) -> None:
+        """Wake all those who have nothing to wait for any more; time does not pass."""
+        with self.mutex:
+            if not self._advancing:
+                self._wake(lambda caller: caller.is_over())
+
     def speaks(self, caller: Caller) -> None:
         """Note that a caller speaks to the nodes."""
-        caller.seen, caller.due = time.monotonic(), False
+        caller.seen = time.monotonic()
 
-    def others_due(self, caller: Caller) -> bool:
-        """True if somebody who has slept has yet to speak: after a wait one goes first."""
-        with self.mutex:
-            return any(other.due and other is not caller for other in self._callers)
+    def can_go_on(self, caller: Caller) -> bool:
+        """True if a caller sleeps, or has just woken up, on a thread that nobody else blocks.
 
-    def waited(self) -> float:
-        """Return for how long the flow has been running that runs here, in this thread or task."""
-        who = Somebody.here()
+        What happens by itself, on the thread of somebody who lets time pass, is soon over.
+        """
         with self.mutex:
-            began = (each.since for each in reversed(self._callers) if each.who == who)
-            return self.now - next(began, self.now)
+            lately = caller.until is not None or caller.seen > time.monotonic() - self._grace
+            others = (each for each in self._callers if each is not caller and each.blocking)
+            acting = threading.current_thread() in self._acting
+            return lately and (acting or not any(each.keeps(caller.who) for each in others))
 
     # -- how time passes --------------------------------------------------------------------------
 
@@ -211,7 +221,7 @@ class VirtualTime:
     def _step(self, *, may_act: bool) -> Action | None:
         """Pass to the next thing to happen. Returns it if that is an action; it is then due."""
         with self.mutex:
-            self._wake(lambda caller: caller.is_over())
+            self.rouse()
             if self._acting or self._still:
                 return None
             self._wake_the_due()
@@ -252,7 +262,6 @@ class VirtualTime:
             if caller.until is not None and may_wake(caller):
                 ring = caller.ring
                 self.wake(caller)
-                caller.due = True
                 ring()
 
     def _somebody_works(self, sleepers: list[Caller]) -> bool:
