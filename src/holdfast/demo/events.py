@@ -29,6 +29,14 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
+class GaveUp:
+    """A worker has waited for the lock in vain, and will begin anew."""
+
+    worker: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Inside:
     """A worker got the lock at `at` and has read the counter."""
 
@@ -137,12 +145,33 @@ class WorkerGone:
     last_words: str
 
 
-Report = Ready | Waiting | Inside | NotAlone | Left | Done | Lost | Trouble
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A worker's place in line."""
+
+    worker: int
+    nodes: int
+    """At how many nodes it is in line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The nodes said who was in line, in order: each at some moment between `asked` and `at`."""
+
+    asked: float
+    at: float
+    nodes: int
+    """How many nodes there are."""
+    places: tuple[Place, ...]
+
+
+Report = Ready | Waiting | GaveUp | Inside | NotAlone | Left | Done | Lost | Trouble
 NodeNews = NodeKilled | NodeRestarted | NodeAbstains | NodeVotes
-Event = Report | NodeNews | WorkerKilled | WorkerGone
+Event = Report | NodeNews | WorkerKilled | WorkerGone | Line
 
 _REPORTS: dict[str, type[Report]] = {
-    kind.__name__: kind for kind in (Ready, Waiting, Inside, NotAlone, Left, Done, Lost, Trouble)
+    kind.__name__: kind
+    for kind in (Ready, Waiting, GaveUp, Inside, NotAlone, Left, Done, Lost, Trouble)
 }
 
 

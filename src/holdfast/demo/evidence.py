@@ -39,6 +39,13 @@ class Increment:
     reason: str = ""
     fence: int | None = None
     """Its lease's; None without a lock."""
+    began: float | None = None
+    """When its worker began to wait for the lock."""
+
+    @property
+    def waited(self) -> float:
+        """How many seconds its worker had waited for the lock."""
+        return self.entered - self.began if self.began is not None else 0.0
 
     @property
     def relied_until(self) -> float:
@@ -63,6 +70,9 @@ class Evidence:
     nodes_voting: tuple[events.NodeVotes, ...] = ()
     """Restarted ones that said that they vote again."""
     workers_killed: tuple[events.WorkerKilled, ...] = ()
+    looks: tuple[events.Line, ...] = ()
+    """At the line, one after the other."""
+    given_up: tuple[events.GaveUp, ...] = ()
     deserters: tuple[events.WorkerGone, ...] = ()
     """Workers that ended in bad order, and nobody had killed them."""
 
@@ -75,14 +85,18 @@ class Evidence:
 class _Gathering:
     """Evidence while it is read from the events."""
 
+    began: dict[int, float] = field(default_factory=dict)
     inside: dict[int, Increment] = field(default_factory=dict)
     ended: list[Increment] = field(default_factory=list)
     killed: dict[int, float] = field(default_factory=dict)
 
     def note(self, event: Event) -> None:
         match event:
+            case events.Waiting(worker, at):
+                self.began[worker] = at
             case events.Inside(worker, at, until, read, fence=fence):
-                self.inside[worker] = Increment(worker, at, until, read, fence=fence)
+                began = self.began.get(worker)
+                self.inside[worker] = Increment(worker, at, until, read, fence=fence, began=began)
             case events.Left(worker, at, wrote):
                 self.inside[worker] = replace(self.inside[worker], left=at, wrote=wrote)
             case events.Done(worker):
@@ -125,6 +139,8 @@ def gather(happened: Iterable[Event], counter: int) -> Evidence:
         nodes_restarted=_only(events.NodeRestarted, happened),
         nodes_voting=_only(events.NodeVotes, happened),
         workers_killed=_only(events.WorkerKilled, happened),
+        looks=_only(events.Line, happened),
+        given_up=_only(events.GaveUp, happened),
         deserters=tuple(each for each in gone if each.code != 0),
     )
 

@@ -8,7 +8,7 @@ from .actor import Actor, State
 from .node import Node, NodeState
 from .plot import LOCK
 from .scene import Scene, Tone
-from .words import count
+from .words import count, queue
 
 _SHADES = " ▁▂▃▄▅▆▇█"
 _WIDEST, _NARROWEST = 72, 8
@@ -16,7 +16,9 @@ _COLUMNS_BESIDES = 50
 """What the other columns of the table take."""
 
 _LINES_BESIDES = 10
-"""What is always there: title, lock line, table head, blank lines, cursor."""
+"""What is always there: title, table head, lock and who is in line, blank lines, cursor."""
+
+_LOCK = f"lock {LOCK}"
 
 _LOOKS = {
     State.STARTING: ("·", "dim"),
@@ -58,7 +60,8 @@ def picture(scene: Scene, now: float, width: int, height: int) -> RenderableType
     table.add_row()
     for actor in scene.actors.values():
         table.add_row(f"worker {actor.number}", *_actor(scene, actor, now, columns))
-    return Group(_title(scene, now), Text(), table, Text(), _lock(scene, now), *_news(scene, lines))
+    lock = [_lock(scene, now), *([_line(scene)] if plot.locked else [])]
+    return Group(_title(scene, now), Text(), table, Text(), *lock, *_news(scene, lines))
 
 
 def _title(scene: Scene, now: float) -> Text:
@@ -142,7 +145,7 @@ def _column(scene: Scene, at: float, columns: int) -> int:
 
 def _lock(scene: Scene, now: float) -> Text:
     """Say who has the lock: the one line to watch."""
-    text = Text(no_wrap=True, overflow="ellipsis").append(f"lock {LOCK}  ", "dim")
+    text = Text(no_wrap=True, overflow="ellipsis").append(f"{_LOCK}  ", "dim")
     holders = [f"worker {actor.number}" for actor in scene.holders]
     orphan = scene.orphan(now)
     if orphan is not None and orphan.stay is not None and not holders:
@@ -156,6 +159,16 @@ def _lock(scene: Scene, now: float) -> Text:
         fence = f"  fence {stay.fence}" if stay and stay.fence is not None else ""
         return text.append(f"● held by {holders[0]}", "bold green").append(fence, "dim")
     return text.append("· free", "dim")
+
+
+def _line(scene: Scene) -> Text:
+    """Say who is next, and next to that."""
+    text = Text(no_wrap=True, overflow="ellipsis").append(f"{'in line':<{len(_LOCK)}}  ", "dim")
+    line = scene.line
+    return text.append(
+        f"{_LOOKS[State.WAITING][0] if line else '·'} {queue(line)}",
+        _LOOKS[State.WAITING][1] if line else "dim",
+    )
 
 
 def _news(scene: Scene, lines: int) -> list[Text]:

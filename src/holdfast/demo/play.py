@@ -7,7 +7,7 @@ from holdfast.drivers.clock import now
 
 from .events import Event
 from .evidence import Evidence, gather
-from .plot import KILL_EARLIEST, KILL_LATEST, TTL, Plot
+from .plot import KILL_EARLIEST, KILL_LATEST, PATIENCE, Plot
 from .scene import Scene
 from .stage import Stage
 from .view import View
@@ -17,10 +17,6 @@ _TICK = 0.04
 
 _START_LIMIT = 15.0
 """Seconds for all workers to start, on a busy machine."""
-
-_PATIENCE = 5 * TTL
-"""Seconds beyond the plot's to wait for somebody to acquire the lock, and for the node that is back
-to vote, before it is a finding that they do not."""
 
 _TRAPS = 3
 """How often to lay the trap. On a very busy machine the catch may get away."""
@@ -51,7 +47,7 @@ class Play:
         self._until_time(self._plot.holder_dies_after)
         self._kill_a_holder()
         self._until_time(self._plot.seconds)
-        self._until(lambda: self._scene.recovered and not self._scene.nodes_returning, _PATIENCE)
+        self._until(lambda: self._scene.recovered and not self._scene.nodes_returning, PATIENCE)
         self._close()
         return gather(self._happened, self._stage.read_counter())
 
@@ -65,7 +61,7 @@ class Play:
     def _close(self) -> None:
         self._scene.send_home(now())
         self._stage.send_home()
-        self._until(lambda: self._stage.is_empty, _PATIENCE)
+        self._until(lambda: self._stage.is_empty, PATIENCE)
         self._turn()  # what the last one said
 
     def _lose_a_node(self) -> None:
@@ -80,7 +76,7 @@ class Play:
         """Trap a worker inside and kill it at a random moment of its stay."""
         for _ in range(_TRAPS):
             self._stage.lay_trap()
-            self._until(lambda: self._scene.trapped is not None, _PATIENCE)
+            self._until(lambda: self._scene.trapped is not None, PATIENCE)
             if self._scene.trapped is None:
                 return  # nobody comes in any more, which the verdict will not miss
             moment = random.uniform(KILL_EARLIEST, KILL_LATEST)

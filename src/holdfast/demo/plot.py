@@ -9,6 +9,10 @@ TTL = 1.5
 """Seconds. Short, so that the audience need not wait long for the killed holder's lease to end. It
 is every client's `max_ttl` as well: a node that may have forgotten abstains for 2.53 s."""
 
+PATIENCE = 5 * TTL
+"""Seconds for whatever comes by itself: a turn in line, a node's vote. Longer than any of it takes,
+also on a busy machine; that it did not come is then a finding."""
+
 DAWDLE = 0.3
 """Seconds that the trapped worker stays between reading and writing, instead of milliseconds."""
 
@@ -19,6 +23,11 @@ write as often as after it, and which one it was is for the verdict to find out.
 NODE_DOWN = 0.6
 """Seconds. Workers look for a lost node less and less often, so one that is back soon is found and
 begins to abstain soon."""
+
+
+def name_of(worker: int) -> str:
+    """Return what a worker's client is called, for whoever looks at the lock."""
+    return f"worker {worker}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from .events import Event, NodeNews
 from .node import Node, NodeState
 from .plot import LOCK, TTL, Plot
 from .timeline import Timeline
-from .words import count
+from .words import count, queue
 
 
 class Tone(Enum):
@@ -48,6 +48,10 @@ class Scene:
     _blow: events.NodeKilled | events.WorkerKilled | None = None
     """What nobody has recovered from yet."""
     _intruded: bool = False
+    _line: tuple[events.Place, ...] = ()
+    """As the nodes told it last."""
+    _ranks: dict[int, int] = field(default_factory=dict)
+    """Where workers were last seen in line since the last blow; 0 is first."""
 
     def __post_init__(self) -> None:
         self.actors = {
@@ -60,6 +64,12 @@ class Scene:
     def holders(self) -> list[Actor]:
         """Workers that are inside and alive. More than one is a breach."""
         return [actor for actor in self.actors.values() if actor.state is State.HOLDING]
+
+    @property
+    def line(self) -> list[int]:
+        """Workers in line, in order, as the nodes told it last; without those who are in by now."""
+        waiting = (self.actors[each.worker] for each in self._line)
+        return [actor.number for actor in waiting if actor.state is State.WAITING]
 
     @property
     def trapped(self) -> int | None:
@@ -114,7 +124,15 @@ class Scene:
         match event:
             case events.Inside() | events.Left() | events.Waiting() | events.Ready():
                 self._note_move(event)
-            case events.Done() | events.Lost() | events.NotAlone() | events.Trouble():
+            case events.Line():
+                self._note_line(event)
+            case (
+                events.Done()
+                | events.Lost()
+                | events.NotAlone()
+                | events.Trouble()
+                | events.GaveUp()
+            ):
                 self._note_news(event)
             case events.WorkerKilled() | events.WorkerGone():
                 self._note_end(event)
@@ -140,8 +158,18 @@ class Scene:
             case events.Ready():
                 actor.turn(State.RESTING, event.at)
 
+    def _note_line(self, event: events.Line) -> None:
+        """Take in who is in line; if a holder was killed, tell who waits for its end."""
+        self._line = event.places
+        if self._blow is None or event.asked <= self._blow.at:
+            return
+        if isinstance(self._blow, events.WorkerKilled) and self.line and not self._ranks:
+            self._tell(event.at, f"in line: {queue(self.line)}")
+        self._ranks |= {place.worker: rank for rank, place in enumerate(event.places)}
+
     def _note_news(
-        self, event: events.Done | events.Lost | events.NotAlone | events.Trouble
+        self,
+        event: events.Done | events.Lost | events.NotAlone | events.Trouble | events.GaveUp,
     ) -> None:
         who = f"worker {event.worker}"
         match event:
@@ -153,6 +181,8 @@ class Scene:
                 self._note_intrusion(event)
             case events.Trouble():
                 self._tell(event.at, f"{who}: {event.what}", Tone.BLOW)
+            case events.GaveUp():
+                self._tell(event.at, f"{who} waited in vain", Tone.BREACH)
 
     def _note_intrusion(self, event: events.NotAlone) -> None:
         """Tell of the first one. Where there is one there are many; the verdict has them all."""
@@ -175,7 +205,7 @@ class Scene:
         who, is_new = f"node {event.node}", self.nodes[event.node].note(event)
         match event:
             case events.NodeKilled():
-                self._blow = event
+                self._strike(event)
                 self._tell(event.at, f"{who} killed (SIGKILL): {self._remaining()}", Tone.BLOW)
             case events.NodeAbstains() if is_new:
                 why = f"{who} restarted, empty: it may have forgotten locks"
@@ -194,10 +224,14 @@ class Scene:
             actor.timeline.add(actor.since - self.started, event.at - self.started)
         actor.turn(State.DEAD, event.at)
         actor.died = event.at
-        self._blow = event
+        self._strike(event)
         stay = actor.stay
         during = f" in mid-increment from {stay.read} to {stay.read + 1}" if stay else ""
         self._tell(event.at, f"worker {event.worker} killed (SIGKILL){during}", Tone.BLOW)
+
+    def _strike(self, blow: events.NodeKilled | events.WorkerKilled) -> None:
+        self._blow = blow
+        self._ranks = {}
 
     def _leave(self, actor: Actor, event: events.Left) -> None:
         if actor.stay is not None:
@@ -213,7 +247,10 @@ class Scene:
             return
         self._blow = None
         self.counter = event.read  # the dead worker may have written before it died
-        later = f"worker {event.worker} got in {_span(event.at - blow.at)} later"
+        who = f"worker {event.worker}"
+        if isinstance(blow, events.WorkerKilled) and self._ranks.get(event.worker) == 0:
+            who += ", first in line,"
+        later = f"{who} got in {_span(event.at - blow.at)} later"
         self._tell(event.at, f"{later}, {self._way_in(blow)}", Tone.RECOVERY)
 
     def _way_in(self, blow: events.NodeKilled | events.WorkerKilled) -> str:

@@ -21,6 +21,7 @@ from holdfast.embedded import ThrowawayNodes
 from . import events
 from .comeback import Comeback
 from .counter import Counter
+from .onlooker import Onlooker
 from .plot import Plot
 from .trap import Trap
 
@@ -37,6 +38,7 @@ class Stage:
         self._trap = Trap(self._directory)
         self._workers: dict[int, subprocess.Popen[bytes]] = {}
         self._comeback: Comeback | None = None
+        self._onlooker: Onlooker | None = None
         self._unfinished = b""
         self._pipe, self._workers_end = os.pipe()
 
@@ -57,7 +59,9 @@ class Stage:
         self.close()
 
     def start_workers(self) -> None:
-        """Start all workers; they report when they are ready."""
+        """Start all workers, which report when they are ready; with a lock, watch the line."""
+        if self._plot.locked:
+            self._onlooker = Onlooker(self._plot.workers, self._nodes.urls)
         for number in range(1, self._plot.workers + 1):
             self._workers[number] = self._start_worker(number)
 
@@ -92,7 +96,7 @@ class Stage:
         return not self._workers
 
     def listen(self, patience: float) -> list[events.Event]:
-        """Return what was reported, who has gone, and how a node is that was started again.
+        """Return what was reported, who has gone, and what the nodes say.
 
         Waits up to `patience` seconds for reports.
         """
@@ -101,7 +105,7 @@ class Stage:
         if select.select([self._pipe], [], [], 0 if gone else patience)[0]:
             *lines, self._unfinished = (self._unfinished + self._read()).split(b"\n")
             heard += [events.from_line(line) for line in lines]
-        return heard + gone + self._ask_node()
+        return heard + gone + self._ask_node() + self._look()
 
     def _read(self) -> bytes:
         return os.read(self._pipe, _CHUNK)
@@ -133,7 +137,13 @@ class Stage:
         self._comeback = Comeback(number, self._nodes.urls)
         return events.NodeRestarted(number, now())
 
+    def _look(self) -> list[events.Event]:
+        """Return who is in line, if it is time to look."""
+        line = self._onlooker.look() if self._onlooker is not None else None
+        return [line] if line is not None else []
+
     def _ask_node(self) -> list[events.Event]:
+        """Return how a node is that was started again."""
         news = self._comeback.news() if self._comeback is not None else None
         if isinstance(news, events.NodeVotes):
             self._end_comeback()
@@ -176,6 +186,8 @@ class Stage:
             process.wait()
             self._forget(number)
         self._end_comeback()
+        if self._onlooker is not None:
+            self._onlooker.close()
         self._nodes.close()
         os.close(self._pipe)
         os.close(self._workers_end)

@@ -10,6 +10,8 @@ V3. Life went on: a node and a holder were killed, somebody acquired the lock af
 V4. Fences rose: each stay has a higher one than the stay before it, in the order of entering. A
     worker looks at the clock first and then sees that its lease still holds, so that is also the
     order of the leases.
+V5. Nobody was overtaken: no hand-over went to a worker while another was seen ahead of it in line,
+    as `order.py` explains; and nobody gave up.
 
 A worker whose lease ended while it was inside (a machine may pause it that long) was told so. From
 then on it is not protected and the next one may enter: that is named, and is no breach of V2.
@@ -21,6 +23,7 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 from .evidence import Evidence, Fate, Increment
+from .order import HandOver, hand_overs
 from .words import count
 
 
@@ -50,10 +53,15 @@ class Verdict:
 
 def judge(evidence: Evidence) -> Verdict:
     """Judge the evidence."""
+    order = hand_overs(evidence)
     breaches = chain(
-        _miscounts(evidence), _meetings(evidence), _standstills(evidence), _falls(evidence)
+        _miscounts(evidence),
+        _meetings(evidence),
+        _standstills(evidence),
+        _falls(evidence),
+        _overtakings(evidence, order),
     )
-    return Verdict(tuple(breaches), tuple(_facts(evidence)))
+    return Verdict(tuple(breaches), tuple(_facts(evidence, order)))
 
 
 def _miscounts(evidence: Evidence) -> Iterator[str]:
@@ -156,7 +164,18 @@ def _fences(evidence: Evidence) -> list[tuple[int, int]]:
     return [(each.worker, each.fence) for each in stays if each.fence is not None]
 
 
-def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
+def _overtakings(evidence: Evidence, order: list[HandOver]) -> Iterator[str]:
+    """V5: see who got in although somebody else was ahead of it."""
+    for each in order:
+        for overtaken in each.overtaken:
+            yield f"overtaken: worker {each.worker} got in, and worker {overtaken} was ahead of it"
+    for given_up in evidence.given_up:
+        yield f"worker {given_up.worker} waited in vain"
+    if _fences(evidence) and not any(look.places for look in evidence.looks):
+        yield "nothing shown: nobody was seen in line"
+
+
+def _facts(evidence: Evidence, order: list[HandOver]) -> Iterator[tuple[str, str]]:
     done, landed = evidence.of(Fate.DONE), _landed(evidence)
     share = Multiset(increment.worker for increment in done)
     unreported = f" + {len(landed)} unreported" if landed else ""
@@ -173,6 +192,10 @@ def _facts(evidence: Evidence) -> Iterator[tuple[str, str]]:
     yield "together inside", f"{often} in {stays}, by clock and by kernel"
     if fences := _fences(evidence):
         yield "fences", _course(steps=len(fences) - 1, falls=sum(1 for _ in _falls(evidence)))
+    if evidence.looks:
+        yield "in line", _fairness(order)
+        yield "stays", _shares(evidence)
+        yield "longest wait", _longest_wait(evidence)
     for increment in evidence.of(Fate.LOST, Fate.OPEN):
         yield increment.fate.value, _account(increment, is_in=increment in landed)
     if not evidence.of(Fate.LOST):
@@ -184,6 +207,39 @@ def _course(*, steps: int, falls: int) -> str:
     if falls:
         return f"did not rise {count(falls, 'time')} in {steps}"
     return f"rose with every stay, {count(steps, 'time')} in a row"
+
+
+def _fairness(order: list[HandOver]) -> str:
+    """Say how many hand-overs went to whom they should."""
+    wrong = sum(1 for each in order if each.overtaken)
+    right = sum(each.is_first for each in order)
+    if wrong:
+        return f"{count(wrong, 'hand-over')} of {wrong + right} did not go to the longest waiting"
+    seen = f"{right} of {count(len(order), 'hand-over')} seen"
+    return f"{seen}, each went to the longest waiting" if right else seen
+
+
+def _shares(evidence: Evidence) -> str:
+    """Say how many stays the workers had that were there to the end."""
+    killed = {each.worker for each in evidence.workers_killed}
+    stays = Multiset(each.worker for each in evidence.increments if each.worker not in killed)
+    fewest, most = min(stays.values(), default=0), max(stays.values(), default=0)
+    span = f"{fewest} to {most}" if fewest < most else f"{most}"
+    return f"{span} for each worker that lived"
+
+
+def _longest_wait(evidence: Evidence) -> str:
+    """Say how long one had to wait at the most, and how long where no dead one was in the way."""
+    killed = evidence.of(Fate.KILLED)
+    longest = max((each.waited for each in evidence.increments), default=0.0)
+    usual = [each.waited for each in evidence.increments if not _outwaited(each, killed)]
+    return f"{longest:.2f} s; {max(usual, default=0.0):.2f} s without the killed holder"
+
+
+def _outwaited(increment: Increment, killed: list[Increment]) -> bool:
+    """True if a worker had to wait until the lease of one that was killed had ended."""
+    began = increment.entered - increment.waited
+    return any(each.entered < increment.entered and began < each.until for each in killed)
 
 
 def _account(increment: Increment, *, is_in: bool) -> str:

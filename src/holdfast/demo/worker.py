@@ -17,19 +17,16 @@ from holdfast.drivers.clock import now
 
 from . import events
 from .counter import Counter
-from .plot import DAWDLE, LOCK, TTL
+from .plot import DAWDLE, LOCK, PATIENCE, TTL, name_of
 from .trap import Trap
 from .unlocked import OpenLease, OpenLock
 from .witness import Witness
-
-_PATIENCE = 1.0
-"""Seconds to wait for the lock before looking whether to go home."""
 
 _PAUSE = 0.004, 0.016
 """Seconds between reading and writing: an update that is unprotected gets lost in it."""
 
 _REST = 0.005, 0.03
-"""Seconds between increments. Waiters ask again at random, so who never rests keeps the lock."""
+"""Seconds between increments: at random, or the line would always be in the same order."""
 
 _MARGIN = 0.4
 """Seconds before the end of its lease at which a trapped worker gives up dawdling."""
@@ -50,7 +47,6 @@ class Worker:
         _tell(events.Ready(self._number, now()))
         sys.stdin.readline()
         while not _sent_home():
-            _tell(events.Waiting(self._number, now()))
             lease = self._acquire()
             if lease is None:
                 return
@@ -59,11 +55,12 @@ class Worker:
 
     def _acquire(self) -> holdfast.Lease | OpenLease | None:
         """Return a lease, or None if sent home before there was one."""
-        while not _sent_home():  # looked at again every _PATIENCE seconds
+        while not _sent_home():  # looked at again every PATIENCE seconds
+            _tell(events.Waiting(self._number, now()))  # first: it is in line after that
             try:
                 return self._lock.acquire()
             except holdfast.TimedOut:
-                continue  # somebody else has it: that is what waiting is
+                _tell(events.GaveUp(self._number, now()))
             except holdfast.RoundFailed as error:
                 _tell(events.Trouble(self._number, now(), str(error).splitlines()[0][:200]))
                 time.sleep(random.uniform(*_REST))
@@ -118,8 +115,8 @@ def main() -> None:
     parser.add_argument("nodes", nargs="+", metavar="URL")
     given = parser.parse_args()
     try:
-        with holdfast.connect(*given.nodes, max_ttl=TTL) as client:
-            lock = OpenLock() if given.without_lock else client.lock(LOCK, ttl=TTL, wait=_PATIENCE)
+        with holdfast.connect(*given.nodes, max_ttl=TTL, label=name_of(given.number)) as client:
+            lock = OpenLock() if given.without_lock else client.lock(LOCK, ttl=TTL, wait=PATIENCE)
             Worker(given.number, given.directory, lock).run()
     except (BrokenPipeError, KeyboardInterrupt):
         pass  # the demo is gone, and with it whoever would want to know
