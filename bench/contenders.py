@@ -1,7 +1,8 @@
 """Who is measured: holdfast, the floor, and the peers as their own documentation uses them.
 
 A contender does *pairs*: acquire a lock and release it. Nothing is contended: what is measured is
-the cost of the client and its round trips. Each runs in a process of its own (`worker.py`) and
+the cost of the client and its round trips. Or it is *contended*: many processes want one lock
+(`contention.py`). Each runs in a process of its own (`worker.py`) and
 imports only what it needs, so that a peer can be measured without hiredis, as `pip install redis`
 gives it, and with it.
 """
@@ -9,6 +10,7 @@ gives it, and with it.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +21,8 @@ for noisy in ("redlock", "pottery", "redis_lock"):
 
 Pair = Callable[[], object]
 AsyncPair = Callable[[str], Awaitable[object]]
+Release = Callable[[], object]
+Acquire = Callable[[], Release]
 
 
 # -- blocking: a function that does one pair ------------------------------------------------------
@@ -155,3 +159,60 @@ async def share_out(pair: AsyncPair, tasks: int, pairs: int) -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(tasks):
             group.create_task(work(f"bench:{number}"))
+
+
+# -- contended: a function that acquires, however long it takes, and returns one that releases ----
+
+
+@dataclass(frozen=True)
+class Contended:
+    """How to want one lock, and the module that it takes."""
+
+    module: str
+    make: Callable[[Sequence[str], str], Acquire]
+
+
+def contended_ours(urls: Sequence[str], name: str) -> Acquire:
+    """Return holdfast: the lock object is made once, each acquire gives a lease of its own."""
+    import holdfast
+
+    lock = holdfast.connect(*urls).lock(name, ttl=TTL)
+    return lambda: lock.acquire().release
+
+
+def contended_redis_py(urls: Sequence[str], name: str, *, sleep: float = 0.1) -> Acquire:
+    """Return redis-py's Lock, which asks again after `sleep` seconds; 0.1 is its default."""
+    import redis
+
+    return _kept(redis.Redis.from_url(urls[0]).lock(name, timeout=TTL, sleep=sleep))
+
+
+def contended_python_redis_lock(urls: Sequence[str], name: str) -> Acquire:
+    """Return python-redis-lock.
+
+    It waits by BLPOP for as long as the ttl, and redis-py 8 would give up reading after 5 s.
+    """
+    import redis
+    import redis_lock
+
+    client = redis.Redis.from_url(urls[0], socket_timeout=None)
+    return _kept(redis_lock.Lock(client, name, expire=int(TTL)))
+
+
+def _kept(lock: Any) -> Acquire:
+    release = lock.release
+
+    def acquire() -> Release:
+        if not lock.acquire():
+            raise RuntimeError(f"{lock} came back without the lock")
+        return release  # type: ignore[no-any-return]  # of whatever peer this is
+
+    return acquire
+
+
+CONTENDED = {
+    "holdfast": Contended("holdfast", contended_ours),
+    "redis-py": Contended("redis", contended_redis_py),
+    "redis-py at 1 ms": Contended("redis", partial(contended_redis_py, sleep=0.001)),
+    "python-redis-lock": Contended("redis_lock", contended_python_redis_lock),
+}

@@ -12,7 +12,6 @@ import socket
 import time
 from collections import deque
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 import hiredis
 
@@ -24,6 +23,8 @@ from holdfast.wire.commands import pack
 from holdfast.wire.packing import pack_words
 from holdfast.wire.peer import Peer
 from holdfast.wire.scripts import SCRIPTS
+
+from .dial import dial
 
 TTL_MS, MAX_TTL_MS = 30_000, 60_000
 
@@ -45,18 +46,6 @@ def request(name: str, token: str, guard: Guard) -> bytes:
 def release(name: str, token: str) -> bytes:
     """Write a release."""
     return pack(Command(Verb.RELEASE, name, token))
-
-
-def dial(url: str) -> socket.socket:
-    """Connect to `redis://host:port` or `unix://path`, and no more."""
-    parts = urlsplit(url)
-    if parts.scheme == "unix":
-        sock = socket.socket(socket.AF_UNIX)
-        sock.connect(parts.path)
-        return sock
-    sock = socket.create_connection((parts.hostname, parts.port))
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return sock
 
 
 def teach(urls: Sequence[str]) -> None:

@@ -8,7 +8,8 @@ from holdfast.core.effects import Command, Verb
 from holdfast.core.guard import NO_GUARD, Guard
 from holdfast.wire.commands import pack
 
-from .floor import ENDING, MAX_TTL_MS, TTL_MS, dial, release, request, teach
+from .dial import dial
+from .floor import ENDING, MAX_TTL_MS, TTL_MS, release, request, teach
 
 CALLS = 2000
 """Per script; all of them are written at once, so that the server does nothing else."""

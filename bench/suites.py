@@ -1,13 +1,14 @@
 """What is compared with what, and what should come of it."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from holdfast.embedded import ThrowawayNode
 
 from .cores import all_cores, apart, pin
 from .measure import Entry, Figure, interleaved, kept
 from .server import script_costs
+from .targets import Target, at_least, at_most
 
 TASKS = 100
 LEASES, LEASE_TTL = 10_000, 30.0
@@ -18,31 +19,6 @@ UNGUARDED = "holdfast without guard"
 """On one node there is none."""
 REDIS_PY, REDIS_PY_BARE = "redis-py Lock, with hiredis", "redis-py Lock, as installed"
 HUNG, ALL_UP = "one of five hung", "all five up"
-
-
-@dataclass(frozen=True)
-class Target:
-    """A ratio that should be reached: what it says, what came out, and the bound."""
-
-    says: str
-    value: float
-    bound: float
-    at_most: bool
-
-    @property
-    def met(self) -> bool:
-        """True if the bound is kept."""
-        return self.value <= self.bound if self.at_most else self.value >= self.bound
-
-
-def at_most(says: str, value: float, bound: float) -> Target:
-    """Return a target that should not be passed."""
-    return Target(says, value, bound, at_most=True)
-
-
-def at_least(says: str, value: float, bound: float) -> Target:
-    """Return a target that should be passed."""
-    return Target(says, value, bound, at_most=False)
 
 
 @dataclass
@@ -57,6 +33,25 @@ class Suite:
     def median(self, title: str) -> float:
         """Return a contender's median."""
         return self.figures[title].median
+
+    def table(self) -> tuple[list[str], list[list[str]]]:
+        """Return a header and the rows below it."""
+        base = next(iter(self.figures.values())).median
+        rows = [
+            [
+                name,
+                f"{figure.median:.1f}",
+                f"{figure.low:.1f} - {figure.high:.1f}",
+                f"{figure.median / base:.2f}",
+            ]
+            for name, figure in self.figures.items()
+        ]
+        return ["", self.unit, "quartiles", "× first"], rows
+
+    def as_json(self) -> dict[str, object]:
+        """Return all figures, for machines."""
+        figures = {name: asdict(figure) for name, figure in self.figures.items()}
+        return {"unit": self.unit, "figures": figures}
 
 
 class Bench:
