@@ -13,7 +13,7 @@ import holdfast
 from holdfast.embedded import ThrowawayNodes
 
 DOCS = Path(__file__).parents[1] / "docs"
-GUIDES = ["lost-leases.md", "fencing.md"]
+GUIDES = ["lost-leases.md", "fencing.md", "waiting.md"]
 BLOCKS = [
     pytest.param(guide, code, id=f"{guide}-{number}")
     for guide in GUIDES
