@@ -54,6 +54,14 @@ def test_threads_are_served_in_order_and_at_once(memory: Memory, in_thread: Call
     assert queue.times == [0.0] * WAITERS
 
 
+async def stand_in_line(memory: Memory, count: int) -> None:
+    """Let other tasks go on until so many wait."""
+    lock = memory.async_client().lock("a")
+    async with asyncio.timeout(20):
+        while len(await lock.waiters()) < count:
+            await asyncio.sleep(0)
+
+
 def test_tasks_are_served_in_order_and_at_once(memory: Memory) -> None:
     got: list[int] = []
 
@@ -65,7 +73,7 @@ def test_tasks_are_served_in_order_and_at_once(memory: Memory) -> None:
     async def main() -> None:
         async with memory.async_client().lock("a"):
             tasks = [asyncio.create_task(work(number)) for number in range(WAITERS)]
-            await asyncio.sleep(0.01)
+            await stand_in_line(memory, WAITERS)
         await asyncio.gather(*tasks)
 
     asyncio.run(main())
@@ -190,7 +198,7 @@ def test_tasks_can_look_too(memory: Memory) -> None:
         async with lock:
             other = memory.async_client(label="theirs").lock("a")
             task = asyncio.create_task(other.acquire())
-            await asyncio.sleep(0.01)
+            await stand_in_line(memory, 1)
             holder = await lock.holder()
             assert holder is not None
             assert holder.label == "mine"
@@ -215,9 +223,9 @@ def test_a_waiter_that_is_cancelled_leaves_the_line(memory: Memory) -> None:
         lock = client.lock("a")
         async with lock:
             first = asyncio.create_task(client.lock("a").acquire())
-            await asyncio.sleep(0.01)
+            await stand_in_line(memory, 1)
             second = asyncio.create_task(client.lock("a").acquire())
-            await asyncio.sleep(0.01)
+            await stand_in_line(memory, 2)
             assert len(await lock.waiters()) == 2
             first.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -235,9 +243,9 @@ def test_one_that_is_cancelled_when_it_is_called_passes_it_on(memory: Memory) ->
     async def main() -> None:
         lease = await client.lock("a").acquire()
         first = asyncio.create_task(client.lock("a").acquire())
-        await asyncio.sleep(0.01)
+        await stand_in_line(memory, 1)
         second = asyncio.create_task(client.lock("a").acquire())
-        await asyncio.sleep(0.01)
+        await stand_in_line(memory, 2)
         await lease.release()
         first.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -283,7 +291,7 @@ def test_one_whose_thread_is_blocked_is_passed_over(memory: Memory) -> None:
     async def main() -> None:
         taken = memory.take("a", renew=True)
         task = asyncio.create_task(memory.async_client().lock("a").acquire())
-        await asyncio.sleep(0.01)
+        await stand_in_line(memory, 1)
         memory.after(3, taken.release)
         with memory.client().lock("a", wait=20):  # nothing else goes on here meanwhile
             assert memory.now < 5

@@ -2,10 +2,8 @@
 
 import contextlib
 import multiprocessing
-import os
 import signal
 import threading
-import traceback
 from collections.abc import Callable
 
 import pytest
@@ -13,28 +11,13 @@ import pytest
 import holdfast
 from holdfast.embedded import ThrowawayNode
 from processes.conftest import Witnesses, end, hear, tell
+from rig.forking import in_child
 from rig.servers import holders, token_on
 from rig.waiting import until
 
 Connect = Callable[..., holdfast.Client]
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-
-
-def in_child(act: Callable[[], None]) -> None:
-    """Run something in a forked child, and fail if it does."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            act()
-            code = 0
-        except BaseException:  # noqa: BLE001  # a child must end here, whatever happens
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import os
 import threading
-import traceback
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +13,7 @@ import holdfast
 import holdfast.aio
 from holdfast.embedded import ThrowawayNode
 from holdfast.wire.who import INBOX, SECRET_DIGITS, Sign, who_of
+from rig.forking import fork, see_it_end
 from rig.lineup import LineUp, in_line
 from rig.servers import token_on
 from rig.tasks import eventually
@@ -109,22 +109,12 @@ def test_a_forked_child_is_somebody_else(
     waiting = threading.Thread(target=wait)
     waiting.start()
     line.expect(1)
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            wait()
-            code = 0
-        except BaseException:  # noqa: BLE001  # a child must end here, whatever happens
-            traceback.print_exc()
-        finally:
-            os._exit(code)
+    pid = fork(wait)
     line.expect(2)
     assert [waiter.pid for waiter in line.look.waiters()] == [os.getpid(), pid]
     assert len(inboxes(lone, label)) == 2
     lease.release()
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
+    see_it_end(pid)
     waiting.join()
 
 

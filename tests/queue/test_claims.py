@@ -9,17 +9,9 @@ import pytest
 import holdfast
 import holdfast.aio
 from holdfast.embedded import ThrowawayNode, ThrowawayNodes
-from rig.lineup import CLAIM, HEARTBEAT, SLACK, LineUp, hear, in_line
+from rig.lineup import CLAIM, HEARTBEAT, SLACK, SOME, LineUp, hear, in_line
 from rig.servers import pttl, token_on
 from rig.waiting import until
-
-SOME = pytest.mark.parametrize(
-    ("nodes", "colour"),
-    [(("valkey", 1), "asyncio"), (("valkey", 3), "blocking")],
-    indirect=True,
-    ids=["1-asyncio", "3-blocking"],
-)
-"""For tests that start processes, which take their time."""
 
 
 @SOME

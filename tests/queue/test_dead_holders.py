@@ -7,17 +7,9 @@ import pytest
 
 from holdfast.embedded import ThrowawayNode, ThrowawayNodes
 from holdfast.wire.keys import lock_key
-from rig.lineup import CLAIM, HEARTBEAT, SLACK, LineUp, hear
+from rig.lineup import CLAIM, HEARTBEAT, SLACK, SOME, LineUp, hear
 from rig.servers import calls, holders
 from rig.waiting import until
-
-SOME = pytest.mark.parametrize(
-    ("nodes", "colour"),
-    [(("valkey", 1), "asyncio"), (("valkey", 3), "blocking")],
-    indirect=True,
-    ids=["1-asyncio", "3-blocking"],
-)
-"""For tests that start processes, which take their time."""
 
 
 @SOME

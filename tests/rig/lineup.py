@@ -5,6 +5,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 import holdfast
 from holdfast.embedded import ThrowawayNode
 from holdfast.inspection import Waiter
@@ -21,6 +23,15 @@ CLAIM = 0.3
 
 SLACK = 5.0
 """Seconds. What a busy machine may take for everything that is not waiting."""
+
+
+SOME = pytest.mark.parametrize(
+    ("nodes", "colour"),
+    [(("valkey", 1), "asyncio"), (("valkey", 3), "blocking")],
+    indirect=True,
+    ids=["1-asyncio", "3-blocking"],
+)
+"""For tests that start processes, which take their time."""
 
 
 class Guest:

@@ -163,6 +163,21 @@ def test_silence_counts_in_a_thorough_one_once_it_is_over(
     assert tally_of(*votes, thorough=True).cut_off is cut_off
 
 
+@pytest.mark.parametrize(
+    ("votes", "cut_off"),
+    [((QUEUED, QUEUED, QUEUED, DOWN), False), ((QUEUED, QUEUED, DOWN, DOWN), True)],
+)
+def test_who_is_known_to_be_silent_is_not_waited_for_and_yet_missing(
+    votes: tuple[Vote, ...], cut_off: bool
+) -> None:
+    tally = Tally(5, thorough=True, silent=[4])
+    for node, vote in enumerate(votes):
+        assert tally.verdict is Verdict.PENDING
+        tally.add(node, vote)
+    assert tally.verdict is Verdict.LOST
+    assert tally.cut_off is cut_off
+
+
 def test_what_was_said_is_counted() -> None:
     tally = tally_of(QUEUED, QUEUED, RESERVED, OUTRANKED, None, thorough=True)
     assert [tally.count(each) for each in (Answer.QUEUED, Answer.RESERVED, Answer.OUTRANKED)] == [

@@ -33,11 +33,11 @@ class Hearing(Enum):
     """Whether a client can be called when it is its turn."""
 
     UNKNOWN = "unknown"
-    """It has not tried: `Listen` first."""
+    """It has not tried, or not heard of every node yet: `Listen` first."""
     CALLED = "called"
-    """It has an inbox, on as many nodes as can be reached."""
+    """A quorum of nodes can call it, and no node forbids it."""
     POLLS = "polls"
-    """It has none: it must ask again and again."""
+    """They cannot: it must ask again and again."""
 
 
 class Mail:

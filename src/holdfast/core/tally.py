@@ -113,13 +113,15 @@ class Tally:
         """True if failure, abstention and silence alone stand in the way of a quorum: nobody knows.
 
         Silence counts against a node only once the round is over without a verdict; in a round
-        that was decided early, those that had not answered yet were simply not waited for.
+        that was decided early, those that had not answered yet were simply not waited for. A
+        thorough one is not decided early: who is missing there is known to be silent.
         """
         return self.failed + self._silent > self.nodes - self.quorum
 
     @property
     def _silent(self) -> int:
-        return self.votes.count(None) if self.verdict is Verdict.PENDING else 0
+        early = self.verdict is Verdict.WON or (self.verdict is Verdict.LOST and not self.thorough)
+        return 0 if early else self.votes.count(None)
 
     @property
     def unanswered(self) -> list[int]:

@@ -72,8 +72,8 @@ local function line(key, queue, leases)
     return tonumber(placed)
   end
 
-  -- Tell a waiter that the lock is reserved for it, and propose its fence. -> false if nobody has heard
-  -- it; nil if it could not be said
+  -- Tell a waiter that the lock is reserved for it, and propose its fence. -> false if nobody has
+  -- heard it; nil if it could not be said
   local function call_up(token, claim, stamp)
     local sign = string.sub(token, SIGN_AT, SIGN_AT)
     if sign ~= HEARS and sign ~= HEARS_FAR then return true end
@@ -124,7 +124,8 @@ local function line(key, queue, leases)
     local rank, left = redis.call('ZRANK', queue, token) or 0, remaining(key)
     if left == -2 then left = tonumber(claim) end  -- it is free, and too many are to be passed over
     local holder = rank == 0 and redis.call('GET', key)
-    if holder and string.sub(holder, 1, 1) ~= PROMISED and not string.find(string.sub(holder, SIGN_AT, SIGN_AT), '[+?-]') then
+    if holder and string.sub(holder, 1, 1) ~= PROMISED
+      and not string.find(string.sub(holder, SIGN_AT, SIGN_AT), '[+?-]') then
       left = left < 0 and FOREIGN or math.min(left, FOREIGN)
     end
     if rank > 1 or left < 0 then return { QUEUED, now, -1, rank, stamp } end

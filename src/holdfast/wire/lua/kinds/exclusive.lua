@@ -32,7 +32,7 @@ local function reserve(key, token, ttl)
   return take(key, PROMISED .. token, ttl)
 end
 
--- Take what is only reserved, for ttl milliseconds. -> OK, or an error
+-- Take what is only reserved, for ttl milliseconds. -> true, or an error
 local function seize(key, token, ttl)
   local reply = redis.pcall('SET', key, token, 'PX', ttl)
   return reply.err and reply or true
